@@ -1,0 +1,1 @@
+"""Score the answers of LLMs and agents in batches, on dataframes."""

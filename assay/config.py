@@ -1,0 +1,117 @@
+"""What a run is asked to do, as one checked object without secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from assay.contracts.json_text import JsonValue  # noqa: TC001 - pydantic reads the annotation
+
+DEFAULT_STORE = ".assay"
+TargetKind = Literal["stored", "openai", "azure"]
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Endpoint(_Config):
+    """A model behind an OpenAI-compatible URL or an Azure resource.
+
+    Attributes:
+        model: Model name, on Azure the deployment.
+        provider: Which client speaks to it.
+        base_url: Root of the API; None: the provider's own variable or default.
+        api_key_env: Environment variable that holds the key; None: the provider's usual one.
+        api_version: Azure API version, as text.
+    """
+
+    model: str = Field(min_length=1)
+    provider: Literal["openai", "azure"] = "openai"
+    base_url: str | None = None
+    api_key_env: str | None = None
+    api_version: str | None = None
+
+
+class Target(_Config):
+    """Where the answers come from."""
+
+    kind: TargetKind = "stored"
+    endpoint: Endpoint | None = None
+    system: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call the target in lists: its model, or `stored`."""
+        return self.endpoint.model if self.endpoint else self.kind
+
+
+class Selection(_Config):
+    """Which items of the datasets take part.
+
+    Attributes:
+        where: SQL condition over the columns of `items`.
+        id: Glob over item ids.
+        failed_of: Run whose failed or errored items are taken.
+        limit: At most this many items, in file order.
+    """
+
+    where: str | None = None
+    id: str | None = None
+    failed_of: str | None = None
+    limit: int | None = Field(default=None, ge=1)
+
+
+class RunConfig(_Config):
+    """Everything that decides what a run computes.
+
+    Attributes:
+        datasets: Files or project folders, as the user named them.
+        responses: File with stored answers by id.
+        evaluators: Names the user asked for; empty: those of the files.
+        add_evaluators: Whether `evaluators` come on top of those of the files.
+        options: Evaluator name to option name to value; `threshold` is one of them.
+        mapping: `FIELD` or `EVALUATOR.FIELD` to template.
+        max_errors: `N` or `P%` of evaluations that may end in an error.
+        batch_size: Rows of a batch; None: chosen by the kind of work.
+    """
+
+    datasets: tuple[str, ...] = Field(min_length=1)
+    responses: str | None = None
+    target: Target = Target()
+    judge: Endpoint | None = None
+    evaluators: tuple[str, ...] = ()
+    add_evaluators: bool = False
+    options: dict[str, dict[str, JsonValue]] = {}
+    mapping: dict[str, str] = {}
+    selection: Selection = Selection()
+    concurrency: int = Field(default=32, ge=1)
+    timeout_s: float = Field(default=120.0, gt=0)
+    batch_size: int | None = Field(default=None, ge=1)
+    max_errors: str = "0"
+    name: str | None = None
+    labels: tuple[str, ...] = ()
+    store: str = DEFAULT_STORE
+
+    @field_validator("max_errors")
+    @classmethod
+    def _check_max_errors(cls, value: str) -> str:
+        if not re.fullmatch(r"\d+|\d+(\.\d+)?%", value):
+            raise ValueError("must be a count such as 5 or a share such as 2.5%")
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for label in value:
+            if not re.fullmatch(r"[^=\s]+=.*", label):
+                raise ValueError(f"label {label!r} must be written k=v")
+        return value
+
+    def errors_allowed(self, attempted: int) -> int:
+        """Return how many of `attempted` evaluations may be errors under `max_errors`."""
+        if self.max_errors.endswith("%"):
+            return int(attempted * float(self.max_errors[:-1]) / 100)
+        return int(self.max_errors)

@@ -1,0 +1,1 @@
+"""What the parts of assay hand each other: tables, documents, chat, JSON text."""

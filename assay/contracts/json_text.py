@@ -1,0 +1,129 @@
+"""JSON text, read strictly and written canonically: compact, source key order, numbers as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn, Self, TypeAlias
+
+JsonValue: TypeAlias = "bool | int | float | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
+
+_encode_text = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Number(float):
+    """A float that remembers its source text, so `1.10` stays `1.10`."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Parse `text` as a float and keep it."""
+        value = super().__new__(cls, text)
+        value.text = text
+        return value
+
+
+class DuplicateKeyError(ValueError):
+    """An object names one key twice."""
+
+
+class NonFiniteError(ValueError):
+    """A literal NaN or Infinity, which JSON does not have."""
+
+
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise DuplicateKeyError(f"key {key!r} appears twice")
+            seen.add(key)
+    return result
+
+
+def _refuse_constant(literal: str) -> NoReturn:
+    raise NonFiniteError(f"{literal} is not JSON")
+
+
+STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique_object, parse_constant=_refuse_constant, parse_float=Number
+)
+
+
+def parse_json(text: str) -> JsonValue:
+    """Parse one JSON value.
+
+    Args:
+        text: JSON text; surrounding white space is allowed.
+
+    Returns:
+        Objects as dicts in source order, floats as `Number`, integers of any size exactly.
+
+    Raises:
+        json.JSONDecodeError: The text is not JSON; `lineno` and `colno` say where.
+        DuplicateKeyError: An object repeats a key.
+        NonFiniteError: A NaN or Infinity literal.
+    """
+    value: JsonValue = STRICT.decode(text)
+    return value
+
+
+def dump_json(value: object) -> str:
+    """Write a value as canonical JSON text: compact, key order kept, characters unescaped.
+
+    Raises:
+        TypeError: The value holds something JSON has no form for.
+        NonFiniteError: The value holds NaN or an infinity.
+    """
+    parts: list[str] = []
+    _write(value, parts)
+    return "".join(parts)
+
+
+def _write(value: object, parts: list[str]) -> None:
+    match value:
+        case str():
+            parts.append(_encode_text(value))
+        case dict():
+            _write_object(value, parts)  # pyright: ignore[reportUnknownArgumentType] - keys are checked below
+        case list() | tuple():
+            _write_array(value, parts)  # pyright: ignore[reportUnknownArgumentType] - any element is accepted
+        case Number():
+            parts.append(value.text)
+        case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+            raise NonFiniteError(f"{value} is not JSON")
+        case _:
+            parts.append(json.dumps(value))
+
+
+def _write_object(value: dict[object, object], parts: list[str]) -> None:
+    separator = "{"
+    for key, member in value.items():
+        parts.extend((separator, _encode_text(str(key)), ":"))
+        _write(member, parts)
+        separator = ","
+    parts.append("}" if value else "{}")
+
+
+def _write_array(value: list[object] | tuple[object, ...], parts: list[str]) -> None:
+    separator = "["
+    for member in value:
+        parts.append(separator)
+        _write(member, parts)
+        separator = ","
+    parts.append("]" if value else "[]")
+
+
+def sha_text(*parts: str | None) -> str:
+    """Hash texts so that no two different lists of parts share a value; null differs from empty.
+
+    Returns:
+        The SHA-256 of the parts as 64 hex digits.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = b"" if part is None else part.encode("utf-8", "surrogatepass")
+        digest.update(b"-" if part is None else b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""What a score means: one file per evaluator, an explicit catalog, one runner."""

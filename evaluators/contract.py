@@ -1,0 +1,147 @@
+"""What an evaluator is: three kinds behind one description, and the verdict they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    import polars as pl
+
+    from assay.contracts.chat import Chat, ChatReply
+
+FIELDS: tuple[str, ...] = (
+    "query",
+    "response",
+    "expected_response",
+    "context",
+    "messages",
+    "tool_calls",
+    "tool_definitions",
+)
+
+
+class Options(BaseModel):
+    """Options of one evaluator; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @property
+    def keeps_blank(self) -> bool:
+        """Whether a blank reference is text to compare with, not a missing field."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Lowest and highest score; `high` None means unbounded."""
+
+    low: float
+    high: float | None
+
+    def __contains__(self, score: float) -> bool:
+        """Whether a score lies on the scale; NaN never does."""
+        return score >= self.low and (self.high is None or score <= self.high)
+
+    def __str__(self) -> str:
+        """Write the scale as `0..1` or `0..`."""
+        return f"{self.low:g}..{'' if self.high is None else f'{self.high:g}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one evaluation says about one row.
+
+    Attributes:
+        score: Number on the evaluator's scale; None when it gives only a label or nothing.
+        label: Short text verdict.
+        reason: Why, for a person.
+        details: Facts for a machine, stored as JSON.
+        replies: The model answers this verdict rests on, for usage and cost.
+        prompt_sha: Hash of the prompt template, for judges.
+    """
+
+    score: float | None
+    label: str | None = None
+    reason: str | None = None
+    details: Mapping[str, object] | None = None
+    replies: tuple[ChatReply, ...] = ()
+    prompt_sha: str | None = None
+
+
+O = TypeVar("O", bound=Options)  # noqa: E741 - the option model of one evaluator
+Fields: TypeAlias = "Mapping[str, str | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Generic[O]):
+    """What all evaluators say about themselves.
+
+    Attributes:
+        name: Canonical name, stored with every score.
+        summary: One sentence for lists and help.
+        aliases: Names other systems use for it.
+        needs: Fields that must be there; a null one skips the row.
+        wants: Fields that are read when they are there.
+        options: Model of the options.
+        scale: Range of the score.
+        higher_is_better: Direction of the scale.
+        threshold: Default threshold; a score that reaches it passes. None: no verdict without one.
+        thresholds: Range of an acceptable threshold; None: the scale.
+        levels: `turn`, `conversation` or both.
+        version: Raised when the same input may score differently.
+    """
+
+    name: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    needs: tuple[str, ...]
+    wants: tuple[str, ...] = ()
+    options: type[O]
+    scale: Scale = Scale(0.0, 1.0)
+    higher_is_better: bool = True
+    threshold: float | None = 1.0
+    thresholds: Scale | None = None
+    levels: tuple[Literal["turn", "conversation"], ...] = ("turn",)
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnEvaluator(Description[O]):
+    """Scores whole columns of text at once.
+
+    Attributes:
+        measure: From options and a frame of String columns named by field (no nulls in needed ones)
+            to a frame of the same height and order with `score` Float64 and, where it has them,
+            `label`, `reason`, `details_json` String.
+    """
+
+    measure: Callable[[O, pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowEvaluator(Description[O]):
+    """Scores one row of fields in Python, for JSON trees."""
+
+    judge: Callable[[O, Fields], Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeEvaluator(Description[O]):
+    """Asks a model about one row.
+
+    Attributes:
+        ask: From options, fields and a chat to a verdict. Raises CallError for a call or answer
+            that cannot be used; never returns a default score.
+    """
+
+    ask: Callable[[O, Fields, Chat], Awaitable[Verdict]]
+    threshold: float | None = 3.0
+    scale: Scale = field(default=Scale(1.0, 5.0))
+
+
+Evaluator: TypeAlias = "ColumnEvaluator[Any] | RowEvaluator[Any] | JudgeEvaluator[Any]"

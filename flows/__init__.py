@@ -1,0 +1,1 @@
+"""When things run: Prefect flows, one file per entrypoint."""
