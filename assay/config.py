@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from assay.contracts.json_text import JsonValue  # noqa: TC001 - pydantic reads the annotation
 
 DEFAULT_STORE = ".assay"
 TargetKind = Literal["stored", "openai", "azure"]
