@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-
 DEFAULT_STORE = ".assay"
 TargetKind = Literal["stored", "openai", "azure"]
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.contracts.json_text import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One chat message of plain text."""
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+Message: TypeAlias = (
+    "Mapping[str, JsonValue]"  # chat-completions form: role, content, tool_calls, tool_call_id
+)
 
-    role: Literal["system", "user", "assistant"]
-    content: str
+
+def text_message(role: Role, content: str) -> Message:
+    """Return a message that holds nothing but text."""
+    return {"role": role, "content": content}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Readers of datasets and answer files: one file per dialect."""

@@ -1,0 +1,1 @@
+"""One run in three steps: prepare, run a batch, commit."""
