@@ -1,0 +1,203 @@
+"""The plan: which evaluation is due for which item, with options, threshold and mapping resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+
+from assay.contracts.documents import EvaluatorUse, parse_uses
+from assay.contracts.json_text import dump_json, sha_text
+from assay.contracts.tables import EVERY_ITEM, PLAN, conform
+from assay.errors import ConfigError, list_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.contracts.json_text import JsonValue
+    from transforms.items import Items
+
+SHA_DIGITS = 16
+SYSTEM_DEFAULTS = ("Relevance", "Coherence")
+
+
+class Resolved(Protocol):
+    """An evaluation whose name and options have been checked."""
+
+    @property
+    def label(self) -> str:
+        """Canonical name, with the file's own name for it after a colon."""
+        ...
+
+    @property
+    def options_json(self) -> str:
+        """All options, defaults included."""
+        ...
+
+    @property
+    def threshold(self) -> float | None:
+        """Score that passes."""
+        ...
+
+
+class Catalog(Protocol):
+    """The evaluators that exist, and their check of names and options."""
+
+    def label(self, name: str, *, where: str) -> str:
+        """Return `CanonicalName` or `CanonicalName:Instance`, or raise ConfigError."""
+        ...
+
+    def resolve(self, name: str, options: Mapping[str, JsonValue], *, where: str) -> Resolved:
+        """Return the checked evaluation, or raise ConfigError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What the user asked for on top of the files.
+
+    Attributes:
+        evaluators: Names that replace those of the files, or come on top of them.
+        add: Whether they come on top.
+        options: Evaluator name to option to value.
+        mapping: `FIELD` or `EVALUATOR.FIELD` to template.
+        has_judge: Whether a judge is configured.
+    """
+
+    evaluators: tuple[str, ...]
+    add: bool
+    options: Mapping[str, Mapping[str, JsonValue]]
+    mapping: Mapping[str, str]
+    has_judge: bool
+
+
+def build_plan(
+    items: Items,
+    defaults: Sequence[tuple[EvaluatorUse, ...] | None],
+    request: PlanRequest,
+    catalog: Catalog,
+) -> pl.DataFrame:
+    """Resolve every item's evaluations once.
+
+    Args:
+        items: The items with the evaluators their files name.
+        defaults: Per document the evaluators it applies to every item.
+        request: What the user asked for.
+        catalog: The evaluators that exist.
+
+    Returns:
+        PLAN. When all items share one plan its rows carry `EVERY_ITEM` and turn -1.
+
+    Raises:
+        ConfigError: An unknown evaluator or option, an override that no evaluation uses, or an item
+            without any evaluator.
+    """
+    kinds = items.uses.unique(maintain_order=True).with_row_index("kind")
+    planner = _Planner(request, catalog)
+    plans = [
+        planner.plan_kind(_uses_of(row, defaults[int(row["document"])], request))
+        for row in kinds.iter_rows(named=True)
+    ]
+    planner.check_overrides()
+    if all(plan.equals(plans[0]) for plan in plans):
+        shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(-1, pl.Int32))
+        return conform(shared, PLAN)
+    numbered = pl.concat(
+        [plan.with_columns(kind=pl.lit(n, kinds["kind"].dtype)) for n, plan in enumerate(plans)]
+    )
+    rows = items.uses.join(kinds, on=items.uses.columns, nulls_equal=True, maintain_order="left")
+    keyed = items.table.select("item_id", "turn").with_columns(rows["kind"])
+    return conform(keyed.join(numbered, on="kind", maintain_order="left_right").drop("kind"), PLAN)
+
+
+def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Return PLAN with one row per item, turn and evaluation of `items`."""
+    keys = items.select("item_id", "turn")
+    shared = plan.filter(pl.col("item_id") == EVERY_ITEM)
+    if shared.height:
+        return keys.join(shared.drop("item_id", "turn"), how="cross", maintain_order="left_right").select(
+            PLAN.columns
+        )
+    return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(PLAN.columns)
+
+
+def _uses_of(
+    row: Mapping[str, object], defaults: tuple[EvaluatorUse, ...] | None, request: PlanRequest
+) -> list[EvaluatorUse]:
+    """Combine a file's defaults, an item's own evaluators and the user's names."""
+    asked = [EvaluatorUse(name, where="--evaluators") for name in request.evaluators]
+    if asked and not request.add:
+        return asked
+    own_json = row["evaluators_json"]
+    own = parse_uses(str(own_json)) if own_json is not None else ()
+    base: Sequence[EvaluatorUse] = defaults or ()
+    if defaults is None and request.has_judge and not asked:
+        base = [EvaluatorUse(name, where="default") for name in SYSTEM_DEFAULTS]
+    if row["evaluators_mode"] == "replace":
+        base = ()
+    merged = {_use_key(use): use for use in (*base, *own)}
+    for use in asked:
+        merged.setdefault(_use_key(use), use)
+    return list(merged.values())
+
+
+def _use_key(use: EvaluatorUse) -> tuple[str, str | None]:
+    return use.evaluator, use.name
+
+
+class _Planner:
+    """Resolves uses against the user's overrides and remembers which overrides were used."""
+
+    def __init__(self, request: PlanRequest, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.labels: dict[str, None] = {}
+        self.options = {
+            catalog.label(owner, where="--option"): values for owner, values in request.options.items()
+        }
+        self.mapping: dict[str, dict[str, str]] = {}
+        for key, text in request.mapping.items():
+            owner, _, field = key.rpartition(".")
+            label = catalog.label(owner, where="--mapping") if owner else ""
+            self.mapping.setdefault(label, {})[field] = text
+
+    def plan_kind(self, uses: Sequence[EvaluatorUse]) -> pl.DataFrame:
+        """Return the PLAN columns, without item and turn, of items that share these uses."""
+        if not uses:
+            raise ConfigError(
+                "no evaluator named: the dataset names none for some items; choose with --evaluators "
+                "ExactMatch,PartialMatch (see `assay evaluators`), or give a judge (--judge MODEL) for "
+                f"{' and '.join(SYSTEM_DEFAULTS)}"
+            )
+        rows = {(row["evaluator"], row["options_sha"]): row for row in map(self._resolve, uses)}
+        columns = {n: dtype for n, dtype in PLAN.columns.items() if n not in {"item_id", "turn"}}
+        return pl.DataFrame(list(rows.values()), schema=columns)
+
+    def _resolve(self, use: EvaluatorUse) -> dict[str, object]:
+        name = f"{use.evaluator}:{use.name}" if use.name else use.evaluator
+        label = self.catalog.label(name, where=use.where)
+        owners = ("", label.split(":", 1)[0], label)  # the narrower wins
+        options, mapping = dict(use.options), dict(use.mapping)
+        for owner in owners:
+            options |= self.options.get(owner, {})
+            mapping |= self.mapping.get(owner, {})
+        evaluation = self.catalog.resolve(name, options, where=use.where)
+        self.labels |= dict.fromkeys(owners)
+        mapping_json = dump_json(dict(sorted(mapping.items())))
+        sha = sha_text(evaluation.options_json, repr(evaluation.threshold), mapping_json)
+        return {
+            "evaluator": label,
+            "options_sha": sha[:SHA_DIGITS],
+            "options_json": evaluation.options_json,
+            "threshold": evaluation.threshold,
+            "level": "turn",
+            "mapping_json": mapping_json,
+        }
+
+    def check_overrides(self) -> None:
+        """Refuse `--option` and `--mapping` that name an evaluator which does not run."""
+        for flag, owners in (("--option", self.options), ("--mapping", self.mapping)):
+            for owner in owners:
+                if owner not in self.labels and owner:
+                    running = list_names(sorted(filter(None, self.labels)))
+                    raise ConfigError(f"{flag}: {owner} does not run here; running: {running}")

@@ -1,0 +1,101 @@
+"""Summaries: counts in four states, means over scored rows, rates over attempted rows, and their bounds."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assay.contracts.tables import SUMMARY, conform
+
+_PASSED = (pl.col("status") == "ok") & pl.col("passed").fill_null(value=False)
+_FAILED = (pl.col("status") == "ok") & ~pl.col("passed").fill_null(value=True)
+
+
+def summarise(scores: pl.LazyFrame, items: pl.LazyFrame, run_id: str) -> pl.DataFrame:
+    """Count scores per evaluator and metric, over all items and per category.
+
+    Definitions: attempted = every evaluation that was not skipped; scored = attempted with a score;
+    mean over scored; pass rate = passed / attempted; coverage = scored / attempted; the bounds of the
+    pass rate take every error as a fail and as a pass. Nothing attempted gives null, never 0 or NaN.
+
+    Args:
+        scores: SCORES of one run.
+        items: ITEMS of the run, for the categories.
+        run_id: Stands in every row.
+
+    Returns:
+        SUMMARY, evaluators in name order, the slice `all` first.
+    """
+    labels = items.select("item_id", "turn", "category")
+    sliced = scores.join(labels, on=["item_id", "turn"], how="left")
+    overall = _count(sliced, []).with_columns(slice=pl.lit("all"), value=pl.lit(None, pl.String))
+    by_category = (
+        _count(sliced.filter(pl.col("category").is_not_null()), ["category"])
+        .with_columns(slice=pl.lit("category"))
+        .rename({"category": "value"})
+    )
+    counted = pl.concat([overall, by_category], how="diagonal").with_columns(run_id=pl.lit(run_id))
+    order = pl.col("slice") != "all"
+    return conform(counted.sort(order, "evaluator", "metric", "value").collect(), SUMMARY)
+
+
+def _count(scores: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
+    error, skipped = pl.col("status") == "error", pl.col("status") == "skipped"
+    counts = scores.group_by("evaluator", "metric", *by).agg(
+        passed=_PASSED.sum().cast(pl.Int64),
+        failed=_FAILED.sum().cast(pl.Int64),
+        errored=error.sum().cast(pl.Int64),
+        skipped=skipped.sum().cast(pl.Int64),
+        scored=pl.col("score").is_not_null().sum().cast(pl.Int64),
+        attempted=(~skipped).sum().cast(pl.Int64),
+        mean=pl.col("score").mean(),
+    )
+    attempted = pl.when(pl.col("attempted") > 0).then(pl.col("attempted"))
+    return counts.with_columns(
+        pass_rate=pl.col("passed") / attempted,
+        pass_rate_low=pl.col("passed") / attempted,
+        pass_rate_high=(pl.col("passed") + pl.col("errored")) / attempted,
+        coverage=pl.col("scored") / attempted,
+    )
+
+
+def worst_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame, count: int) -> pl.DataFrame:
+    """Pick the items that did worst: most errors and fails, then the lowest scores.
+
+    Returns:
+        Columns item_id, turn, category, evaluator, status, score, reason, expected, actual, error;
+        at most one row per item and turn (its worst evaluation), worst first.
+    """
+    bad = scores.filter((pl.col("status") == "error") | ~pl.col("passed").fill_null(value=True))
+    key = ["item_id", "turn"]
+    ranked = bad.with_columns(
+        errors=(pl.col("status") == "error").sum().over(key),
+        fails=pl.len().over(key),
+    ).sort(
+        "errors",
+        "fails",
+        "score",
+        "item_id",
+        "turn",
+        "evaluator",
+        descending=[True, True, False, False, False, False],
+        nulls_last=True,
+    )
+    worst = ranked.unique(key, keep="first", maintain_order=True).head(count)
+    answers = samples.select(*key, "output_text")
+    tasks = items.select(*key, "category", "expected_response")
+    return (
+        worst.join(answers, on=key, how="left", maintain_order="left")
+        .join(tasks, on=key, how="left", maintain_order="left")
+        .select(
+            *key,
+            "category",
+            "evaluator",
+            pl.col("status").cast(pl.String),
+            "score",
+            "reason",
+            expected="expected_response",
+            actual="output_text",
+            error=pl.format("{}: {}", "error_code", "error_message"),
+        )
+        .collect()
+    )
