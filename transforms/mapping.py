@@ -10,13 +10,13 @@ import polars as pl
 
 from assay.contracts.json_text import dump_json, parse_json
 from assay.errors import ConfigError, list_names, nearest_names
-from transforms.templates import MISSING, Missing, look_up
+from transforms.templates import MISSING, Missing, Reference, look_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from assay.contracts.json_text import JsonValue
-    from transforms.templates import Path, Reference, Template
+    from transforms.templates import Path, Template
 
 SAMPLE_PREFIX = "sample."  # columns of SAMPLES carry it when they stand beside those of ITEMS
 SAMPLE_TEXT = ("output_text", "model", "finish_reason", "status")
@@ -168,6 +168,24 @@ def check_mapping(items: pl.DataFrame, mapping: Mapping[str, Template], *, has_t
                 _check_sample(field, reference, has_target=has_target)
             elif items.select(value_of(reference).struct.field("missing").all()).item():
                 raise ConfigError(_no_such_field(items, field, reference))
+
+
+def plain_mapping(rows: pl.DataFrame, mapping: Mapping[str, str]) -> dict[str, str]:
+    """Write bare column names out as placeholders: `question` becomes `{{item["question"]}}`.
+
+    A template that is not the name of a field of `item_json` stays as it is.
+    """
+    return {
+        key: f"{{{{item[{dump_json(text)}]}}}}" if _is_field(rows, text) else text
+        for key, text in mapping.items()
+    }
+
+
+def _is_field(rows: pl.DataFrame, text: str) -> bool:
+    if any(mark in text for mark in ("{{", "<<", "${")):
+        return False
+    found = rows.select(value_of(Reference("item", (text,))).struct.field("missing"))
+    return not found.to_series().all()
 
 
 def _check_sample(field: str, reference: Reference, *, has_target: bool) -> None:

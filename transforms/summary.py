@@ -58,34 +58,27 @@ def _count(scores: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
     )
 
 
-def worst_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame, count: int) -> pl.DataFrame:
-    """Pick the items that did worst: most errors and fails, then the lowest scores.
+def failed_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame) -> pl.LazyFrame:
+    """List the evaluations that failed or ended in an error, the worst items first.
+
+    Worst is an item with the most errors, then the most fails, then the lowest score.
 
     Returns:
-        Columns item_id, turn, category, evaluator, status, score, reason, expected, actual, error;
-        at most one row per item and turn (its worst evaluation), worst first.
+        Columns item_id, turn, trial, category, evaluator, status, score, reason, expected, actual, error.
     """
-    bad = scores.filter((pl.col("status") == "error") | ~pl.col("passed").fill_null(value=True))
-    key = ["item_id", "turn"]
-    ranked = bad.with_columns(
-        errors=(pl.col("status") == "error").sum().over(key),
-        fails=pl.len().over(key),
-    ).sort(
-        "errors",
-        "fails",
-        "score",
-        "item_id",
-        "turn",
-        "evaluator",
-        descending=[True, True, False, False, False, False],
+    key = ["item_id", "turn", "trial"]
+    error = pl.col("status") == "error"
+    bad = scores.filter(error | ~pl.col("passed").fill_null(value=True))
+    ranked = bad.with_columns(errors=error.sum().over(key), fails=pl.len().over(key)).sort(
+        ["errors", "fails", "score", *key, "evaluator"],
+        descending=[True, True, *[False] * 5],
         nulls_last=True,
     )
-    worst = ranked.unique(key, keep="first", maintain_order=True).head(count)
     answers = samples.select(*key, "output_text")
-    tasks = items.select(*key, "category", "expected_response")
+    tasks = items.select("item_id", "turn", "category", "expected_response")
     return (
-        worst.join(answers, on=key, how="left", maintain_order="left")
-        .join(tasks, on=key, how="left", maintain_order="left")
+        ranked.join(answers, on=key, how="left", maintain_order="left")
+        .join(tasks, on=["item_id", "turn"], how="left", maintain_order="left")
         .select(
             *key,
             "category",
@@ -97,5 +90,9 @@ def worst_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame,
             actual="output_text",
             error=pl.format("{}: {}", "error_code", "error_message"),
         )
-        .collect()
     )
+
+
+def worst_rows(failed: pl.LazyFrame, count: int) -> pl.DataFrame:
+    """Return the first of `failed_rows` per item and turn, at most `count`."""
+    return failed.unique(["item_id", "turn"], keep="first", maintain_order=True).head(count).collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.errors import ConfigError
@@ -148,20 +149,19 @@ def look_up(value: JsonValue, path: Path) -> JsonValue | Missing:
     if not path:
         return value
     step, rest = path[0], path[1:]
-    if isinstance(step, int):
-        inside = isinstance(value, list) and -len(value) <= step < len(value)
-        return look_up(value[step], rest) if inside and isinstance(value, list) else MISSING
-    if not isinstance(value, dict):
-        return MISSING
-    key = step
-    for used in range(len(path)):
-        if used:
-            following = path[used]
-            if isinstance(following, int):
-                break
-            key = f"{key}.{following}"
-        if key in value:
-            found = look_up(value[key], path[used + 1 :])
-            if not isinstance(found, Missing):
-                return found
+    if isinstance(step, str):
+        return _look_up_key(value, path) if isinstance(value, dict) else MISSING
+    if isinstance(value, list) and -len(value) <= step < len(value):
+        return look_up(value[step], rest)
+    return MISSING
+
+
+def _look_up_key(value: dict[str, JsonValue], path: Path) -> JsonValue | Missing:
+    """Try the first key alone, then joined with the keys after it by dots."""
+    names = list(takewhile(lambda step: isinstance(step, str), path))
+    for used in range(1, len(names) + 1):
+        key = ".".join(map(str, names[:used]))
+        found = look_up(value[key], path[used:]) if key in value else MISSING
+        if not isinstance(found, Missing):
+            return found
     return MISSING

@@ -1,0 +1,30 @@
+# Needs python3 >= 3.11, make and a package index; everything else is installed into .venv here.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check types bench clean
+
+demo: .venv/run-ready
+	@sh docs/demo.sh $(BIN)/assay
+
+test: .venv/dev-ready
+	$(BIN)/pytest
+
+check: .venv/dev-ready
+	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/lint-imports --no-logo
+
+types: .venv/dev-ready
+	$(BIN)/pyright
+
+bench: .venv/dev-ready
+	$(BIN)/pytest -m bench -n 0 -s tests/bench
+
+clean:
+	rm -rf .venv .assay .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/run-ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . && touch $@
+
+.venv/dev-ready: .venv/run-ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev && touch $@

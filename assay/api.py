@@ -1,0 +1,232 @@
+"""The Python API: run, query and load, with the same engine as the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+from pydantic import ValidationError
+
+from assay.config import DEFAULT_STORE, Endpoint, RunConfig, Selection
+from assay.contracts.arrow import to_arrow
+from assay.contracts.tables import SAMPLES, SCORES, Table
+from assay.engine.commit import Outcome
+from assay.engine.driver import ENGINE as LOCAL
+from assay.engine.driver import drive
+from assay.engine.prefect_api import check_api, find_api_url, hush, use_temporary_server
+from assay.engine.prepare import Prepared, prepare
+from assay.engine.tools import Monitor, Silent
+from assay.errors import ConfigError
+from assay.store.catalog import find_run, read_run, read_summary
+from assay.store.layout import RunFolder, Store, open_store
+from assay.store.parts import scan_parts
+from assay.store.query import query as query_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+    import pyarrow as pa
+    from pydantic import JsonValue
+
+Engine = Literal["local", "prefect"]
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments of `run`; the names are those of the command line."""
+
+    target: str
+    model: str
+    base_url: str
+    judge: str
+    judge_base_url: str
+    system: str
+    responses: str | Path
+    evaluators: str | list[str]
+    options: dict[str, dict[str, JsonValue]]
+    mapping: dict[str, str]
+    where: str
+    id: str
+    failed_of: str
+    limit: int
+    concurrency: int
+    timeout_s: float
+    batch_size: int
+    max_errors: str | int
+    name: str
+    labels: list[str]
+    store: str | Path
+    engine: Engine
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        run_id: The run.
+        store: Root of the store that holds it.
+        exit_code: What the command line would exit with.
+        message: Why, when it is not 0.
+    """
+
+    run_id: str
+    store: str
+    exit_code: int = 0
+    message: str = ""
+
+    @cached_property
+    def scores(self) -> pl.DataFrame:
+        """Return SCORES: one row per sample, evaluator and metric."""
+        return self._read(SCORES)
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """Return SAMPLES: one row per turn and trial."""
+        return self._read(SAMPLES)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """Return SUMMARY: one row per evaluator and slice."""
+        return read_summary(self._store, self.run_id)
+
+    @property
+    def info(self) -> dict[str, object]:
+        """Return the row of RUNS."""
+        return read_run(self._store, self.run_id)
+
+    def arrow(self) -> pa.Table:
+        """Return the scores as an Arrow table."""
+        return to_arrow(self.scores)
+
+    @property
+    def _store(self) -> Store:
+        return open_store(self.store, create=False)
+
+    def _read(self, table: Table) -> pl.DataFrame:
+        return scan_parts(RunFolder(self._store, self.run_id), table).collect()
+
+
+def run(*datasets: str | Path, **settings: Unpack[Settings]) -> Run:
+    """Evaluate datasets and commit the result to the store.
+
+    Args:
+        *datasets: Dataset files or project folders.
+        **settings: As on the command line; see `Settings`.
+
+    Returns:
+        The run, whatever its scores; `exit_code` 3 says that too many evaluations were errors.
+
+    Raises:
+        SetupError: Nothing was scored; the message says what to change.
+    """
+    engine = settings.pop("engine", None)
+    config = make_config([str(dataset) for dataset in datasets], settings)
+    outcome = start(prepare(config), engine=choose_engine(engine), monitor=Silent())
+    return Run(outcome.run_id, config.store, outcome.exit_code, outcome.message)
+
+
+def query(sql: str, *, store: str | Path = DEFAULT_STORE) -> pl.DataFrame:
+    """Answer read-only SQL over `runs`, `items`, `plan`, `samples`, `scores` and `summary`."""
+    return query_store(open_store(str(store), create=False), sql)
+
+
+def get_run(reference: str = "latest", *, store: str | Path = DEFAULT_STORE) -> Run:
+    """Return a past run by id, unique prefix, name, `latest`, `latest~N` or `label:k=v`."""
+    opened = open_store(str(store), create=False)
+    return Run(find_run(opened, reference), str(store))
+
+
+def load(*datasets: str | Path) -> pa.Table:
+    """Read datasets as the Arrow table of their items, without running anything."""
+    from assay.datasets.reader import read_documents
+    from transforms.items import build_items
+
+    documents = read_documents([str(dataset) for dataset in datasets])
+    return to_arrow(build_items([document.rows for document in documents], {}).table)
+
+
+def make_config(datasets: list[str], settings: Settings) -> RunConfig:
+    """Build the checked configuration of a run from flat settings.
+
+    Raises:
+        ConfigError: A value is not acceptable; the message names the setting.
+    """
+    names = settings.get("evaluators", [])
+    asked = names.split(",") if isinstance(names, str) else list(names)
+    asked = [name.strip() for name in asked if name.strip()]
+    responses = settings.get("responses")
+    fields = {
+        "datasets": tuple(datasets),
+        "responses": None if responses is None else str(responses),
+        "target": _make_target(settings),
+        "judge": _make_judge(settings),
+        "evaluators": tuple(name.removeprefix("+") for name in asked),
+        "add_evaluators": bool(asked) and asked[0].startswith("+"),
+        "options": settings.get("options", {}),
+        "mapping": settings.get("mapping", {}),
+        "selection": {key: settings.get(key) for key in Selection.model_fields},
+        "max_errors": str(settings.get("max_errors", "0")),
+        "labels": tuple(settings.get("labels", ())),
+        "store": str(settings.get("store", DEFAULT_STORE)),
+    }
+    plain = ("concurrency", "timeout_s", "batch_size", "name")
+    try:
+        return RunConfig.model_validate(fields | {key: settings[key] for key in plain if key in settings})
+    except ValidationError as error:
+        raise ConfigError(_describe(error)) from error
+
+
+def _describe(error: ValidationError) -> str:
+    problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    return "; ".join(problems)
+
+
+def _make_target(settings: Settings) -> dict[str, object]:
+    kind = settings.get("target", "openai" if "model" in settings else "stored")
+    if kind == "stored":
+        return {"kind": kind}
+    if "model" not in settings:
+        raise ConfigError(f"--target {kind} needs --model MODEL")
+    provider = "azure" if kind == "azure" else "openai"
+    endpoint = Endpoint(model=settings["model"], provider=provider, base_url=settings.get("base_url"))
+    return {"kind": kind, "endpoint": endpoint, "system": settings.get("system")}
+
+
+def _make_judge(settings: Settings) -> Endpoint | None:
+    judge = settings.get("judge")
+    if judge is None:
+        return None
+    base_url = settings.get("judge_base_url", settings.get("base_url"))
+    if judge.startswith("azure:"):
+        return Endpoint(model=judge.removeprefix("azure:"), provider="azure", base_url=base_url)
+    return Endpoint(model=judge, base_url=base_url)
+
+
+def choose_engine(asked: Engine | None) -> Engine:
+    """Return the engine: the one asked for, else Prefect where an API is configured, else local.
+
+    Raises:
+        ConfigError: A configured Prefect API does not answer.
+    """
+    engine = asked or ("prefect" if find_api_url() else LOCAL)
+    url = find_api_url()
+    if engine == "prefect" and url is not None:
+        check_api(url)
+    return engine
+
+
+def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
+    """Run a prepared run to its end with an engine."""
+    if engine == LOCAL:
+        return drive(prepared, monitor)
+    hush()
+    if find_api_url() is None:
+        use_temporary_server(str(prepared.folder.store.root))
+    from flows.evaluate import evaluate
+
+    root = str(prepared.folder.store.root.absolute())
+    result = asyncio.run(evaluate(store=root, run_id=prepared.request.run_id))
+    return Outcome(**result)

@@ -1,0 +1,64 @@
+"""The command `assay`: names of the commands, and what an error looks like from outside."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from cyclopts import App
+
+from assay.errors import AssayError
+
+EXIT_BUG, EXIT_INTERRUPTED = 70, 130
+
+HELP = """Score the answers of LLMs and agents in batches; keep every run; ask it with SQL.
+
+Start here: assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
+"""
+
+app = App(name="assay", help=HELP, version_flags=["--version", "-V"])
+for _name, _place, _help in (
+    ("run", "assay.cli.run:run", "Evaluate datasets and keep the result."),
+    ("runs", "assay.cli.history:runs", "List the runs of the store."),
+    ("show", "assay.cli.history:show", "Show the summary of a run, or its failed rows."),
+    ("query", "assay.cli.query:query", "Answer SQL over all runs."),
+    ("evaluators", "assay.cli.evaluators:evaluators", "List the evaluators, or explain one."),
+    ("validate", "assay.cli.validate:validate", "Check dataset files without running anything."),
+):
+    app.command(_place, name=_name, help=_help)
+
+
+def main() -> None:
+    """Run the command line and exit with the code of the outcome."""
+    sys.exit(run_app(sys.argv[1:]))
+
+
+def run_app(tokens: list[str]) -> int:
+    """Run one command and return its exit code; every error becomes one message on stderr."""
+    try:
+        result = app(tokens, result_action="return_value")
+    except AssayError as error:
+        _say(str(error), tokens)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was committed", tokens)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a bug becomes one line
+        place = "" if _debugs(tokens) else "; --log-level debug shows where"
+        _say(f"internal error: {type(error).__name__}: {error}{place}", tokens)
+        return EXIT_BUG
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str, tokens: list[str]) -> None:
+    if _debugs(tokens):
+        traceback.print_exc()
+    print(f"assay: {message}", file=sys.stderr)  # noqa: T201 - the one place errors are printed
+
+
+def _debugs(tokens: list[str]) -> bool:
+    joined = " ".join(tokens)
+    return "--log-level debug" in joined or "--log-level=debug" in joined

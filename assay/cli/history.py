@@ -1,0 +1,65 @@
+"""`assay runs` and `assay show`: what the store holds."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from assay.cli.output import Output, write_frame
+from assay.cli.summary import read_run_summary, scan_failed, write_summary
+from assay.store.catalog import find_run, list_problems, list_runs
+from assay.store.layout import RunFolder, open_store
+
+LISTED = (
+    "run_id", "name", "status", "dataset_name", "target_name", "items", "evaluations",
+    "passed", "failed", "errored", "skipped", "labels",
+)  # fmt: skip
+
+
+def runs(*, limit: int = 20, output: Output | None = None) -> None:
+    """List the runs of the store, newest first.
+
+    Examples:
+        assay runs
+
+        assay runs --limit 100 --format json
+
+    Args:
+        limit: At most this many.
+    """
+    output = output or Output()
+    output.start_log()
+    store = open_store(output.store, create=False)
+    for problem in list_problems(store):
+        sys.stderr.write(f"warning: {problem}\n")
+    listed = list_runs(store).head(limit)
+    write_frame(listed.select(LISTED) if output.form in {"table", "md"} else listed, output)
+
+
+def show(
+    run: str = "latest",
+    *,
+    failed: Annotated[bool, Parameter(negative="")] = False,
+    output: Output | None = None,
+) -> None:
+    """Show the summary of a run, or its failed rows.
+
+    Examples:
+        assay show latest
+
+        assay show latest~1 --failed --format json
+
+    Args:
+        run: Run id, unique prefix, name, latest, latest~N or label:k=v.
+        failed: List every failed or errored evaluation, worst first.
+    """
+    output = output or Output()
+    output.start_log()
+    store = open_store(output.store, create=False)
+    run_id = find_run(store, run)
+    if failed:
+        write_frame(scan_failed(RunFolder(store, run_id)).collect(), output)
+    else:
+        write_summary(read_run_summary(store, run_id), output)

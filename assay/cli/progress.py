@@ -1,0 +1,121 @@
+"""Progress on standard error: a bar on a terminal, a plain line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.engine.prepare import Prepared
+    from assay.engine.tools import Monitor
+
+LINE_EVERY_S = 10.0
+POLL_EVERY_S = 0.5
+
+
+class _Quiet:
+    def advance(self, done: int, errors: int) -> None:
+        """Show nothing."""
+
+
+class _Bar:
+    """A rich progress bar with rate, time left and errors so far."""
+
+    def __init__(self, total: int) -> None:
+        self._errors, self._done, self._began = 0, 0, time.monotonic()
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[errors]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self.progress.add_task("evaluating", total=total, rate="", errors="")
+
+    def advance(self, done: int, errors: int) -> None:
+        """Move the bar on."""
+        self._errors += errors
+        self._done += done
+        rate = self._done / max(time.monotonic() - self._began, 1e-6)
+        shown = f"{self._errors} errors" if self._errors else ""
+        self.progress.update(self._task, advance=done, rate=f"{rate:,.0f}/s", errors=shown)
+
+
+class _Lines:
+    """Plain lines for a log: at most one per `LINE_EVERY_S`."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._errors = total, 0, 0
+        self._began = self._said = time.monotonic()
+
+    def advance(self, done: int, errors: int) -> None:
+        """Count, and say so when it is time."""
+        self._done += done
+        self._errors += errors
+        now = time.monotonic()
+        if now - self._said < LINE_EVERY_S:
+            return
+        self._said = now
+        rate = self._done / (now - self._began)
+        left = (self._total - self._done) / rate if rate else 0.0
+        sys.stderr.write(
+            f"{self._done}/{self._total} done, {rate:,.0f}/s, {left:,.0f} s left, {self._errors} errors\n"
+        )
+
+
+@contextmanager
+def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Iterator[Monitor]:
+    """Show how far a run is.
+
+    Args:
+        prepared: The run.
+        quiet: Show nothing.
+        poll: The work is done elsewhere; look at the parts in the store.
+    """
+    if quiet:
+        yield _Quiet()
+        return
+    request = prepared.request
+    targets = request.turns if request.config.target.kind != "stored" else 0
+    total = request.batches if poll else request.evaluations + targets
+    if not sys.stderr.isatty():
+        with _polling(prepared, lines := _Lines(total), poll=poll):
+            yield lines
+        return
+    bar = _Bar(total)
+    with bar.progress, _polling(prepared, bar, poll=poll):
+        yield bar
+
+
+@contextmanager
+def _polling(prepared: Prepared, monitor: Monitor, *, poll: bool) -> Iterator[None]:
+    if not poll:
+        yield
+        return
+    ended = threading.Event()
+
+    def look() -> None:
+        seen = 0
+        while not ended.wait(POLL_EVERY_S):
+            there = len(list((prepared.folder.path / "scores").glob("part-*.parquet")))
+            monitor.advance(there - seen, 0)
+            seen = there
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()

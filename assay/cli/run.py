@@ -1,0 +1,216 @@
+"""`assay run`: evaluate datasets and keep the result."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from assay.api import Engine, Settings, choose_engine, make_config, start
+from assay.cli.output import Output
+from assay.cli.progress import watch_run
+from assay.cli.summary import read_run_summary, write_summary
+from assay.engine.prefect_api import find_api_url
+from assay.engine.prepare import prepare
+from assay.errors import ConfigError
+
+if TYPE_CHECKING:
+    from assay.engine.prepare import Prepared
+
+logger = logging.getLogger("assay")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Where the answers come from."""
+
+    target: Literal["stored", "openai", "azure"] | None = None
+    """Kind of target. Default: openai with --model, else the answers stored in the dataset."""
+    model: str | None = None
+    """Model (on Azure the deployment) that answers."""
+    base_url: str | None = None
+    """URL of the API, such as http://127.0.0.1:8000/v1."""
+    system: str | None = None
+    """System message that opens every conversation."""
+    responses: Path | None = None
+    """CSV, JSONL or Parquet file of stored answers: id[, turn, trial], response."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """What is scored."""
+
+    evaluators: str | None = None
+    """A,B replaces the evaluators of the files, +A,B adds to them."""
+    option: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """EVALUATOR.NAME=JSON sets an option or the threshold; repeatable."""
+    mapping: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """[EVALUATOR.]FIELD=TEMPLATE, or a JSON file of such pairs; repeatable."""
+    judge: str | None = None
+    """Model that judges; azure:DEPLOYMENT for Azure."""
+    judge_base_url: str | None = None
+    """URL of the judge's API. Default: --base-url."""
+    max_errors: str = "0"
+    """Evaluations that may end in an error, as a count or P%; more is exit code 3."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """Which items take part."""
+
+    where: str | None = None
+    """SQL condition over the items, such as "category = 'billing'"."""
+    id: str | None = None
+    """Glob over item ids."""
+    failed_of: str | None = None
+    """Only what failed or ended in an error in this run."""
+    limit: int | None = None
+    """At most this many items."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How the run goes and what it is called."""
+
+    engine: Engine | None = None
+    """local or prefect. Default: prefect where an API is configured, else local."""
+    concurrency: int = 32
+    """Calls under way at once."""
+    timeout_s: float = 120.0
+    """Seconds until a call is given up."""
+    batch_size: int | None = None
+    """Rows of a batch. Default: 200 with model calls, else 5000."""
+    name: str | None = None
+    """Name of the run."""
+    label: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """k=v; repeatable."""
+
+
+def run(
+    *dataset: str,
+    answers: Answers | None = None,
+    scoring: Scoring | None = None,
+    items: Items | None = None,
+    running: Running | None = None,
+    output: Output | None = None,
+) -> int:
+    """Evaluate datasets and keep the result.
+
+    Examples:
+        assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
+
+        assay run data/m365/support-desk.json --responses data/answers/m365-support-desk.jsonl
+
+        assay run data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o
+
+    Args:
+        dataset: Dataset files (M365 JSON, Foundry JSONL, CSV) or project folders (UiPath).
+    """
+    output = output or Output()
+    output.start_log()
+    if not dataset:
+        raise ConfigError("no dataset named: assay run FILE_OR_FOLDER …; see assay run --help")
+    running = running or Running()
+    settings = collect_settings(answers or Answers(), scoring or Scoring(), items or Items(), running)
+    settings["store"] = output.store
+    config = make_config(list(dataset), settings)
+    engine = choose_engine(running.engine)
+    prepared = prepare(config)
+    _announce(prepared, engine, quiet=output.quiet)
+    with watch_run(prepared, quiet=output.quiet, poll=engine != "local") as monitor:
+        outcome = start(prepared, engine=engine, monitor=monitor)
+    if not output.quiet or output.out is not None or output.format is not None:
+        write_summary(read_run_summary(prepared.folder.store, outcome.run_id), output)
+    if outcome.message:
+        sys.stderr.write(f"assay: {outcome.message}\n")
+    return outcome.exit_code
+
+
+def _announce(prepared: Prepared, engine: Engine, *, quiet: bool) -> None:
+    request = prepared.request
+    first = (
+        f"run {request.run_id}: {request.items} items of {request.dataset_name} ({request.dialect}), "
+        f"{request.evaluations} evaluations, {request.calls} model calls, "
+        f"{request.batches} batches, engine {engine}"
+    )
+    lines = [first]
+    if engine == "prefect" and find_api_url() is None:
+        lines.append("no Prefect API is configured: starting a temporary server, which takes a while …")
+    for warning in request.warnings:
+        logger.warning(warning)
+    if not quiet:
+        sys.stderr.write("\n".join(lines) + "\n")
+    logger.info(lines[0])
+
+
+def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: Running) -> Settings:
+    """Turn the parsed options into the flat settings of the Python API.
+
+    Raises:
+        ConfigError: An option or mapping is not of its form.
+    """
+    given = {
+        **vars(answers),
+        **vars(items),
+        "evaluators": scoring.evaluators,
+        "judge": scoring.judge,
+        "judge_base_url": scoring.judge_base_url,
+        "max_errors": scoring.max_errors,
+        "concurrency": running.concurrency,
+        "timeout_s": running.timeout_s,
+        "batch_size": running.batch_size,
+        "name": running.name,
+    }
+    settings: Settings = {key: value for key, value in given.items() if value is not None}  # pyright: ignore[reportAssignmentType] - the keys are those of Settings, a test says
+    settings["options"] = parse_options(scoring.option)
+    settings["mapping"] = parse_mappings(scoring.mapping)
+    settings["labels"] = list(running.label)
+    return settings
+
+
+def parse_options(texts: tuple[str, ...]) -> dict[str, dict[str, object]]:
+    """Parse `EVALUATOR.NAME=JSON`; a value that is not JSON is taken as text."""
+    options: dict[str, dict[str, object]] = {}
+    for text in texts:
+        place, equals, value = text.partition("=")
+        evaluator, dot, name = place.rpartition(".")
+        if not equals or not dot or not evaluator or not name:
+            raise ConfigError(
+                f"--option {text!r}: write EVALUATOR.NAME=JSON, such as PartialMatch.threshold=0.7"
+            )
+        try:
+            options.setdefault(evaluator, {})[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options.setdefault(evaluator, {})[name] = value
+    return options
+
+
+def parse_mappings(texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse `[EVALUATOR.]FIELD=TEMPLATE` and JSON files of such pairs."""
+    mapping: dict[str, str] = {}
+    for text in texts:
+        place, equals, template = text.partition("=")
+        if equals:
+            mapping[place.strip()] = template
+            continue
+        mapping |= _read_mapping(Path(text))
+    return mapping
+
+
+def _read_mapping(path: Path) -> dict[str, str]:
+    try:
+        pairs = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--mapping {path}: {error}; write FIELD=TEMPLATE or name a JSON file") from error
+    if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
+        raise ConfigError(f"--mapping {path}: must be one JSON object of field to template text")
+    return pairs

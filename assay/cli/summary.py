@@ -1,0 +1,141 @@
+"""The summary of a run as text: counts per evaluator and category, the worst items, where to look next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from assay.cli.output import emit, write_frame, write_markdown, write_table
+from assay.contracts.tables import ITEMS, SAMPLES, SCORES
+from assay.store.catalog import read_run, read_summary
+from assay.store.layout import RunFolder
+from assay.store.parts import scan_parts
+from transforms.summary import failed_rows, worst_rows
+
+if TYPE_CHECKING:
+    from assay.cli.output import Output
+    from assay.store.layout import Store
+
+WORST = 5
+NEXT = (
+    "assay query \"select evaluator, item_id, score, reason from scores where run_id = 'RUN' and not passed\""
+)
+SHOWN_CHARACTERS = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run's own row, its counts and its worst items."""
+
+    run: dict[str, object]
+    counts: pl.DataFrame
+    worst: pl.DataFrame
+    folder: RunFolder
+
+
+def read_run_summary(store: Store, run_id: str) -> Summary:
+    """Read what the summary of a committed run shows."""
+    folder = RunFolder(store, run_id)
+    worst = worst_rows(scan_failed(folder), WORST)
+    return Summary(read_run(store, run_id), read_summary(store, run_id), worst, folder)
+
+
+def scan_failed(folder: RunFolder) -> pl.LazyFrame:
+    """Return the failed and errored evaluations of a run, the worst items first."""
+    return failed_rows(scan_parts(folder, SCORES), scan_parts(folder, SAMPLES), scan_parts(folder, ITEMS))
+
+
+def write_summary(summary: Summary, output: Output) -> None:
+    """Print a summary in the form asked for."""
+    counts = summary.counts
+    if output.form == "table":
+        emit(_as_text(summary, to_file=output.out is not None), output)
+        return
+    if output.form == "md":
+        emit(f"### Run {summary.run['run_id']}\n\n{write_markdown(_by_evaluator(counts))}", output)
+        return
+    document = {
+        "run": summary.run,
+        "summary": counts.drop("run_id").to_dicts(),
+        "worst": summary.worst.to_dicts(),
+    }
+    write_frame(counts, output, document=document)
+
+
+def _as_text(summary: Summary, *, to_file: bool) -> str:
+    run = summary.run
+    head = (
+        f"Run {run['run_id']}  {run['status']}  {run['items']} items, {run['samples']} answers, "
+        f"{run['evaluations']} evaluations: {run['passed']} passed, {run['failed']} failed, "
+        f"{run['errored']} errors, {run['skipped']} skipped"
+    )
+    parts = [
+        head,
+        write_table(_by_evaluator(summary.counts), to_file=to_file),
+    ]
+    categories = _by_category(summary.counts)
+    if categories.height:
+        parts.append(write_table(categories, to_file=to_file))
+    if summary.worst.height:
+        parts.append(
+            "Worst items\n" + "\n".join(_describe(row) for row in summary.worst.iter_rows(named=True))
+        )
+    parts.append(
+        f"Results: {summary.folder.path}\nLook further: {NEXT.replace('RUN', summary.folder.run_id)}"
+    )
+    return "\n\n".join(parts)
+
+
+def _by_evaluator(counts: pl.DataFrame) -> pl.DataFrame:
+    return counts.filter(pl.col("slice") == "all").select("evaluator", *_columns(counts))
+
+
+def _by_category(counts: pl.DataFrame) -> pl.DataFrame:
+    rows = counts.filter(pl.col("slice") == "category").sort("value", "evaluator")
+    return rows.select(pl.col("value").alias("category"), "evaluator", *_columns(counts))
+
+
+def _columns(counts: pl.DataFrame) -> list[pl.Expr]:
+    """Counts in four states, the mean with what it stands on, the pass rate with its bounds."""
+    metric = pl.when(pl.col("metric") != pl.col("evaluator").str.split(":").list.first()).then("metric")
+    several = counts.select((metric.is_not_null()).any()).item()
+    bounded = pl.col("errored") > 0
+    return [
+        *([metric.alias("metric")] if several else []),
+        pl.col("passed").alias("pass"),
+        pl.col("failed").alias("fail"),
+        pl.col("errored").alias("error"),
+        pl.col("skipped"),
+        pl.col("mean"),
+        pl.format("{}/{}", "scored", "attempted").alias("scored"),
+        pl.when(bounded & pl.col("pass_rate").is_not_null())
+        .then(pl.format("{}..{}", _percent("pass_rate_low"), _percent("pass_rate_high")))
+        .otherwise(_percent("pass_rate"))
+        .alias("pass rate"),
+    ]
+
+
+def _percent(column: str) -> pl.Expr:
+    return pl.format("{}%", (pl.col(column) * 100).round(1))
+
+
+def _describe(row: dict[str, object]) -> str:
+    turn = f" turn {row['turn']}" if row["turn"] else ""
+    category = f" [{row['category']}]" if row["category"] else ""
+    if row["error"]:
+        head = f"  {row['item_id']}{turn}{category}  {row['evaluator']} error  {_short(row['error'])}"
+    else:
+        score = row["score"]
+        shown = f"{score:.3g}" if isinstance(score, float) else "-"
+        head = f"  {row['item_id']}{turn}{category}  {row['evaluator']} {shown}"
+    return f"{head}\n    expected: {_short(row['expected'])}\n    actual:   {_short(row['actual'])}"
+
+
+def _short(value: object) -> str:
+    """Shorten to one line; `-` for null."""
+    if value is None:
+        return "-"
+    text = " ".join(str(value).split())
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

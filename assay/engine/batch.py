@@ -1,0 +1,152 @@
+"""One batch: answers fetched, evaluations run, both written as parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+from evaluators.runner import Judging, run_evaluation
+
+from assay.contracts.tables import ITEMS, PLAN, SAMPLES, SCORES, conform
+from assay.engine.intake import ANSWERS_TABLE
+from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
+from assay.store.parts import has_part, read_part, write_part
+from transforms.mapping import SAMPLE_PREFIX, map_fields
+from transforms.plan import expand_plan
+
+if TYPE_CHECKING:
+    from evaluators.catalog import Evaluation
+
+    from assay.config import RunConfig
+    from assay.engine.tools import Monitor, Tools
+    from assay.store.layout import RunFolder
+    from assay.targets.contract import Target
+
+KEY = ["item_id", "turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch needs to be worked on."""
+
+    folder: RunFolder
+    index: int
+    config: RunConfig
+    tools: Tools
+    monitor: Monitor
+
+
+async def run_batch(batch: Batch) -> int:
+    """Work on one batch and return how many of its evaluations ended in an error.
+
+    A batch whose scores are already stored is left as it is, so a repeated batch costs nothing.
+
+    Raises:
+        EndpointError: The first calls proved a key, model or URL wrong.
+        StoreError: A part cannot be read or written.
+    """
+    folder, index = batch.folder, batch.index
+    if has_part(folder.part("scores", index)):
+        done = read_part(folder.part("scores", index), SCORES)
+        batch.monitor.advance(done.height, 0)
+        return done.filter(pl.col("status") == "error").height
+    items = read_part(folder.part("items", index), ITEMS)
+    plan_index = index if has_part(folder.part("plan", index)) else 0
+    plan = read_part(folder.part("plan", plan_index), PLAN)
+    samples = await _fetch_samples(batch, items)
+    write_part(samples, folder.part("samples", index), SAMPLES)
+    scores = await score_samples(batch, items, samples, plan)
+    write_part(scores, folder.part("scores", index), SCORES)
+    return scores.filter(pl.col("status") == "error").height
+
+
+async def _fetch_samples(batch: Batch, items: pl.DataFrame) -> pl.DataFrame:
+    calls = batch.config.target.kind != "stored"
+
+    def note(ok: bool) -> None:
+        if calls:
+            batch.monitor.advance(1, 0 if ok else 1)
+
+    target, path = batch.tools.target, batch.folder.part("answers", batch.index)
+    if calls or not has_part(path):
+        samples = await target.fetch_samples(items, note)
+    else:
+        samples = await _fetch_stored(target, items, read_part(path, ANSWERS_TABLE))
+    return conform(samples.with_columns(run_id=pl.lit(batch.folder.run_id)), SAMPLES)
+
+
+async def _fetch_stored(target: Target, items: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+    """Let the stored target read the answers of a file, one trial after the other."""
+    trials: list[pl.DataFrame] = []
+    for trial in sorted(answers["trial"].unique().to_list()) or [0]:
+        given = answers.filter(pl.col("trial") == trial).drop("trial")
+        rows = items.drop("response").join(given, on=KEY, how="left", maintain_order="left")
+        if trial:
+            rows = rows.join(given, on=KEY, how="semi", maintain_order="left")
+        samples = await target.fetch_samples(rows, lambda _ok: None)
+        trials.append(samples.with_columns(trial=pl.lit(trial, pl.Int32)))
+    return pl.concat(trials)
+
+
+async def score_samples(
+    batch: Batch, items: pl.DataFrame, samples: pl.DataFrame, plan: pl.DataFrame
+) -> pl.DataFrame:
+    """Run every planned evaluation over every sample.
+
+    Returns:
+        SCORES. A sample that is an error gives an error for each of its evaluations, a skipped one
+        skips them; neither is ever scored.
+    """
+    beside = samples.drop("run_id").rename(
+        {name: f"{SAMPLE_PREFIX}{name}" for name in samples.columns if name not in {"run_id", *KEY, "trial"}}
+    )
+    rows = beside.join(items, on=KEY, how="left", maintain_order="left")
+    due = expand_plan(plan, items)
+    scores: list[pl.DataFrame] = []
+    for _, group in due.group_by("evaluator", "options_sha", maintain_order=True):
+        first = group.row(0, named=True)
+        asked = rows.join(group.select(KEY), on=KEY, how="semi", maintain_order="left")
+        evaluation = restore_evaluation(first)
+        result = await _evaluate(batch, evaluation, str(first["mapping_json"]), asked)
+        identity = asked.select(*KEY, "trial").with_columns(
+            run_id=pl.lit(batch.folder.run_id),
+            level=pl.lit(first["level"]),
+            evaluator=pl.lit(first["evaluator"]),
+            options_sha=pl.lit(first["options_sha"]),
+        )
+        scores.append(pl.concat([identity[result["row"]], result.drop("row")], how="horizontal"))
+    return conform(pl.concat(scores), SCORES) if scores else SCORES.empty()
+
+
+async def _evaluate(
+    batch: Batch, evaluation: Evaluation, mapping_json: str, rows: pl.DataFrame
+) -> pl.DataFrame:
+    judging = None
+    if is_judge(evaluation) and batch.tools.judge is not None:
+        judging = Judging(batch.tools.judge, batch.config.concurrency, lambda: batch.monitor.advance(1, 0))
+    status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
+    message = pl.col(f"{SAMPLE_PREFIX}error_message")
+    answered = status == "ok"
+    fields = map_fields(rows, restore_mapping(mapping_json), evaluation.fields).with_columns(
+        rows.select(status, code, message)
+    )
+    fields = fields.with_columns(
+        error_code=pl.when(answered).then("error_code").otherwise(code),
+        error_message=pl.when(answered).then("error_message").otherwise(pl.format("no answer: {}", message)),
+    )
+    result = await run_evaluation(evaluation, fields, judging)
+    errors = result.filter(pl.col("status") == "error").height
+    batch.monitor.advance(0 if judging else rows.height, errors)
+    return _skip_unasked(result, rows)
+
+
+def _skip_unasked(result: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Turn the errors of samples that were never asked for into skips, with the reason kept."""
+    unasked = (rows[f"{SAMPLE_PREFIX}status"] == "skipped")[result["row"]]
+    return result.with_columns(
+        status=pl.when(unasked).then(pl.lit("skipped", result["status"].dtype)).otherwise("status"),
+        reason=pl.when(unasked).then("error_message").otherwise("reason"),
+        error_code=pl.when(~unasked).then("error_code"),
+        error_message=pl.when(~unasked).then("error_message"),
+    )

@@ -1,0 +1,132 @@
+"""Commit: the parts counted, summarised and made visible in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+import polars as pl
+
+from assay.contracts.json_text import dump_json, sha_text
+from assay.contracts.tables import ITEMS, RUNS, SAMPLES, SCHEMA_VERSION, SCORES, conform
+from assay.engine.provenance import read_code_version, read_git_state
+from assay.store.commit import commit_run
+from assay.store.parts import scan_parts
+from transforms.summary import summarise
+
+if TYPE_CHECKING:
+    from assay.config import RunConfig
+    from assay.engine.prepare import Prepared
+
+EXIT_OK, EXIT_UNDECIDED = 0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        run_id: The run.
+        status: `complete`, or `partial` when it was stopped.
+        exit_code: 0, or 3 when more evaluations than allowed ended in an error.
+        message: One sentence that explains an exit code other than 0; else empty.
+    """
+
+    run_id: str
+    status: Literal["complete", "partial"]
+    exit_code: int
+    message: str
+
+
+def commit(
+    prepared: Prepared,
+    *,
+    engine: str,
+    status: Literal["complete", "partial"] = "complete",
+    flow_run_id: str | None = None,
+) -> Outcome:
+    """Count what the parts hold and make the run visible to readers.
+
+    Raises:
+        StoreError: A part cannot be read, or the commit cannot be written.
+    """
+    folder, request = prepared.folder, prepared.request
+    scores, samples = scan_parts(folder, SCORES), scan_parts(folder, SAMPLES)
+    counts = _count(scores, samples)
+    summary = summarise(scores, scan_parts(folder, ITEMS), request.run_id)
+    git_commit, git_dirty = read_git_state()
+    config_json = dump_json(_redacted(request.config))
+    run = {
+        "run_id": request.run_id,
+        "name": request.config.name,
+        "engine": engine,
+        "dataset_name": request.dataset_name,
+        "dataset_sha256": request.dataset_sha256,
+        "dialect": request.dialect,
+        "target_kind": request.config.target.kind,
+        "target_name": request.config.target.name,
+        "config_json": config_json,
+        "config_sha": sha_text(config_json),
+        "evaluator_set_sha": request.evaluator_set_sha,
+        "judge_model": request.config.judge.model if request.config.judge else None,
+        "git_commit": git_commit,
+        "git_dirty": git_dirty,
+        "code_version": read_code_version(),
+        "schema_version": SCHEMA_VERSION,
+        "started_at": request.started_at,
+        "finished_at": datetime.now(UTC),
+        "status": status,
+        "items": request.items,
+        "labels": list(request.config.labels),
+        "flow_run_id": flow_run_id,
+        **counts,
+    }
+    frame = pl.DataFrame([run], schema=dict(RUNS.columns))
+    commit_run(folder, conform(frame, RUNS), summary)
+    return _judge_outcome(prepared, status, counts)
+
+
+def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
+    ok = pl.col("status") == "ok"
+    tokens = [pl.col(name).sum().alias(name) for name in ("input_tokens", "output_tokens")]
+    answered = samples.select(
+        pl.len().alias("samples"), (pl.col("status") == "error").sum().alias("samples_error"), *tokens
+    ).collect()
+    evaluated = scores.select(
+        pl.len().alias("evaluations"),
+        (ok & pl.col("passed").fill_null(value=False)).sum().alias("passed"),
+        (ok & ~pl.col("passed").fill_null(value=True)).sum().alias("failed"),
+        (pl.col("status") == "error").sum().alias("errored"),
+        (pl.col("status") == "skipped").sum().alias("skipped"),
+        *tokens,
+    ).collect()
+    first, second = answered.row(0, named=True), evaluated.row(0, named=True)
+    spent = {name: first[name] + second[name] for name in ("input_tokens", "output_tokens")}
+    return {**first, **second, **spent}
+
+
+def _redacted(config: RunConfig) -> object:
+    """Return the configuration as JSON without what a URL may hide: user, password and query."""
+    data = config.model_dump(mode="json")
+    for endpoint in (data["judge"], data["target"]["endpoint"]):
+        if endpoint and endpoint["base_url"]:
+            url = urlsplit(endpoint["base_url"])
+            host = url.netloc.rpartition("@")[2]
+            endpoint["base_url"] = urlunsplit((url.scheme, host, url.path, "", ""))
+    return data
+
+
+def _judge_outcome(
+    prepared: Prepared, status: Literal["complete", "partial"], counts: dict[str, int]
+) -> Outcome:
+    attempted = counts["evaluations"] - counts["skipped"]
+    allowed = prepared.request.config.errors_allowed(attempted)
+    if counts["errored"] <= allowed:
+        return Outcome(prepared.request.run_id, status, EXIT_OK, "")
+    message = (
+        f"{counts['errored']} of {attempted} evaluations ended in an error, {allowed} are allowed "
+        f"(--max-errors {prepared.request.config.max_errors})"
+    )
+    return Outcome(prepared.request.run_id, status, EXIT_UNDECIDED, message)

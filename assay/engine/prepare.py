@@ -1,0 +1,134 @@
+"""Prepare: everything is read, checked and planned before the first call and the first file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from assay.contracts.json_text import sha_text
+from assay.contracts.tables import EVERY_ITEM, ITEMS, PLAN
+from assay.engine.intake import ANSWERS_TABLE, hash_inputs, read_intake
+from assay.engine.planning import count_evaluations, make_plan
+from assay.engine.request import RunRequest
+from assay.store.catalog import find_run
+from assay.store.layout import RunFolder, create_run, open_store
+from assay.store.parts import discard_run, write_part, write_request
+
+if TYPE_CHECKING:
+    from assay.config import RunConfig
+    from assay.engine.intake import Intake
+
+COLUMN_BATCH = 5000  # rows of a batch that only Polars works on
+MODEL_BATCH = 200  # rows of a batch that waits for a model
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is ready to be worked on."""
+
+    folder: RunFolder
+    request: RunRequest
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Read, check and plan a run, then write its items and plan to the store.
+
+    Nothing is written when anything is wrong.
+
+    Raises:
+        SetupError: The input, configuration or selection cannot work.
+        StoreError: The store cannot be written.
+    """
+    intake = read_intake(config)
+    plan = make_plan(intake, config)
+    starts = batch_starts(intake.items.table, config.batch_size or _batch_size(plan, config))
+    store = open_store(config.store, create=True)
+    started_at = datetime.now(UTC)
+    folder = create_run(store, started_at)
+    try:
+        request = _describe(folder.run_id, config, intake, plan).model_copy(
+            update={"started_at": started_at, "batches": len(starts)}
+        )
+        _write_parts(folder, intake, plan, starts)
+        write_request(folder, request.model_dump(mode="json"))
+    except BaseException:
+        discard_run(folder)
+        raise
+    return Prepared(folder, request)
+
+
+def _batch_size(plan: pl.DataFrame, config: RunConfig) -> int:
+    turns = 1
+    calls = config.target.kind != "stored" or count_evaluations(plan, turns)[1]
+    return MODEL_BATCH if calls else COLUMN_BATCH
+
+
+def batch_starts(items: pl.DataFrame, size: int) -> list[tuple[int, int]]:
+    """Cut items into blocks of about `size` rows without cutting a conversation.
+
+    Returns:
+        Per batch the first row and the number of rows.
+    """
+    batches = (
+        items.select("item_id")
+        .with_row_index("row")
+        .with_columns(batch=pl.col("row").min().over("item_id") // size)
+        .group_by("batch", maintain_order=True)
+        .agg(pl.col("row").min(), pl.len())
+    )
+    return [(int(first), int(count)) for _, first, count in batches.iter_rows()]
+
+
+def _write_parts(
+    folder: RunFolder, intake: Intake, plan: pl.DataFrame, starts: list[tuple[int, int]]
+) -> None:
+    items = intake.items.table
+    shared = plan["item_id"][0] == EVERY_ITEM
+    if shared:
+        write_part(plan, folder.part("plan", 0), PLAN)
+    for index, (first, count) in enumerate(starts):
+        block = items.slice(first, count)
+        write_part(block, folder.part("items", index), ITEMS)
+        keys = ["item_id", "turn"]
+        if not shared:
+            write_part(
+                plan.join(block, on=keys, how="semi", maintain_order="left"), folder.part("plan", index), PLAN
+            )
+        if intake.answers is not None:
+            answers = intake.answers.join(block, on=keys, how="semi")
+            write_part(answers, folder.part("answers", index), ANSWERS_TABLE)
+
+
+def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame) -> RunRequest:
+    turns = intake.items.table.height
+    evaluations, judged = count_evaluations(plan, turns)
+    what = plan.select("evaluator", "options_sha").unique().sort(pl.all()).rows()
+    return RunRequest(
+        run_id=run_id,
+        config=_pin_selection(config),
+        started_at=datetime.now(UTC),
+        batches=0,
+        items=intake.items.table["item_id"].n_unique(),
+        turns=turns,
+        evaluations=evaluations,
+        calls=judged + (turns if config.target.kind != "stored" else 0),
+        dataset_name=", ".join(PurePath(document.path).name for document in intake.documents),
+        dataset_sha256=hash_inputs(intake, config),
+        dialect=", ".join(sorted({document.dialect for document in intake.documents})),
+        evaluator_set_sha=sha_text(*(f"{name} {sha}" for name, sha in what)),
+        warnings=intake.warnings,
+    )
+
+
+def _pin_selection(config: RunConfig) -> RunConfig:
+    """Write the run that `--failed-of` meant by its id, so the record stays true."""
+    reference = config.selection.failed_of
+    if reference is None:
+        return config
+    run_id = find_run(open_store(config.store, create=False), reference)
+    selection = config.selection.model_copy(update={"failed_of": run_id})
+    return config.model_copy(update={"selection": selection})

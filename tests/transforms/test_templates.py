@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ConfigError
+from transforms.templates import MISSING, Reference, Template, look_up, parse_template
+
+
+def parse(text: str) -> Template:
+    return parse_template(text, where="mapping query", columns=("question",))
+
+
+@pytest.mark.parametrize(
+    ("text", "root", "path"),
+    [
+        ("{{item.query}}", "item", ("query",)),
+        ("{{ item.a.b }}", "item", ("a", "b")),
+        ("<<item.a.b>>", "item", ("a", "b")),
+        ('{{item["key with space"]}}', "item", ("key with space",)),
+        ('{{item["a}}b"]}}', "item", ("a}}b",)),
+        ("{{item.l[0].x}}", "item", ("l", 0, "x")),
+        ("{{item.l[-1]}}", "item", ("l", -1)),
+        ("{{item}}", "item", ()),
+        ("{{item.Größe}}", "item", ("Größe",)),
+        ("${data.x}", "item", ("x",)),
+        ("${target.x}", "sample", ("x",)),
+        ("{{sample.output_text}}", "sample", ("output_text",)),
+        ("question", "item", ("question",)),
+    ],
+)
+def test_every_spelling_of_a_sole_placeholder_is_read(
+    text: str, root: str, path: tuple[str | int, ...]
+) -> None:
+    assert parse(text).sole == Reference(root, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Q: {{item.a}}!", ("Q: ", Reference("item", ("a",)), "!")),
+        ("{{item.a}}{{item.b}}", (Reference("item", ("a",)), Reference("item", ("b",)))),
+        (r"\{{item.a}}", ("{{item.a}}",)),
+        (r"\\{{item.a}}", ("\\", Reference("item", ("a",)))),
+        (r"\<<item.a>>", ("<<item.a>>",)),
+        ("cat <<EOF", ("cat <<EOF",)),
+        ("costs ${price}", ("costs ${price}",)),
+        ("", ("",)),
+        ("questions", ("questions",)),
+        ('{"a":{"b":{{item.x}}}}', ('{"a":{"b":', Reference("item", ("x",)), "}}")),
+    ],
+)
+def test_text_around_placeholders_stays_as_it_is(text: str, parts: tuple[str | Reference, ...]) -> None:
+    assert parse(text).parts == parts
+
+
+def test_an_unknown_root_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"mapping query: unknown root language \(item, sample\)"):
+        parse("{{language}} for {{target}}")
+
+
+@pytest.mark.parametrize("text", ["{{item.a}", "{{}}", "{{item..a}}", "{{item.a b}}", "{{"])
+def test_a_malformed_placeholder_is_a_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="malformed placeholder"):
+        parse(text)
+
+
+@given(st.text())
+def test_no_text_breaks_the_parser(text: str) -> None:
+    try:
+        parsed = parse_template(text, where="mapping x")
+    except ConfigError:
+        return
+    assert "".join(p for p in parsed.parts if isinstance(p, str)) != text + "x"
+
+
+@given(st.text(alphabet=st.characters(blacklist_characters="{<$\\")))
+def test_text_without_openings_is_one_literal(text: str) -> None:
+    assert parse_template(text, where="mapping x").parts == (text,)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (("a", "b"), "nested"),
+        (("c", "d"), "dotted"),
+        (("l", 1), 2),
+        (("l", -1), 2),
+        (("n",), None),
+        (("l", 2), MISSING),
+        (("l", "0"), MISSING),
+        (("a", 0), MISSING),
+        (("x",), MISSING),
+        (("n", "x"), MISSING),
+    ],
+)
+def test_a_path_is_walked_nested_keys_first_and_null_is_not_missing(
+    path: tuple[str | int, ...], found: object
+) -> None:
+    value = {"a": {"b": "nested"}, "a.b": "flat", "c.d": "dotted", "l": [1, 2], "n": None}
+    assert look_up(value, path) == found  # pyright: ignore[reportArgumentType] - a literal of plain JSON
