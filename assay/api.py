@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from assay.config import DEFAULT_STORE, Endpoint, RunConfig, Selection
 from assay.contracts.arrow import to_arrow
@@ -15,7 +16,7 @@ from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome
 from assay.engine.driver import ENGINE as LOCAL
 from assay.engine.driver import drive
-from assay.engine.prefect_api import check_api, find_api_url, hush, use_temporary_server
+from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
 from assay.engine.prepare import Prepared, prepare
 from assay.engine.tools import Monitor, Silent
 from assay.errors import ConfigError
@@ -172,9 +173,9 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         "labels": tuple(settings.get("labels", ())),
         "store": str(settings.get("store", DEFAULT_STORE)),
     }
-    plain = ("concurrency", "timeout_s", "batch_size", "name")
+    plain = {"concurrency", "timeout_s", "batch_size", "name"}
     try:
-        return RunConfig.model_validate(fields | {key: settings[key] for key in plain if key in settings})
+        return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
     except ValidationError as error:
         raise ConfigError(_describe(error)) from error
 
@@ -222,11 +223,10 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
     """Run a prepared run to its end with an engine."""
     if engine == LOCAL:
         return drive(prepared, monitor)
-    hush()
-    if find_api_url() is None:
-        use_temporary_server(str(prepared.folder.store.root))
-    from flows.evaluate import evaluate
+    root = prepared.folder.store.root.absolute()
+    hush_prefect()
+    with nullcontext() if find_api_url() else temporary_server(root):
+        from flows.evaluate import evaluate
 
-    root = str(prepared.folder.store.root.absolute())
-    result = asyncio.run(evaluate(store=root, run_id=prepared.request.run_id))
-    return Outcome(**result)
+        result = asyncio.run(evaluate(store=str(root), run_id=prepared.request.run_id))
+    return TypeAdapter(Outcome).validate_python(result)

@@ -35,21 +35,29 @@ class Options(BaseModel):
         """Whether a blank reference is text to compare with, not a missing field."""
         return False
 
+    @property
+    def extra_needs(self) -> tuple[str, ...]:
+        """Fields that these options need on top of what the evaluator always needs."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Lowest and highest score; `high` None means unbounded."""
+    """Lowest and highest score; `high` None means unbounded, `whole` refuses fractions."""
 
     low: float
     high: float | None
+    whole: bool = False
 
     def __contains__(self, score: float) -> bool:
         """Whether a score lies on the scale; NaN never does."""
-        return score >= self.low and (self.high is None or score <= self.high)
+        inside = score >= self.low and (self.high is None or score <= self.high)
+        return inside and not (self.whole and score % 1)
 
     def __str__(self) -> str:
-        """Write the scale as `0..1` or `0..`."""
-        return f"{self.low:g}..{'' if self.high is None else f'{self.high:g}'}"
+        """Write the scale as `0..1`, `0..` or `1.. in whole numbers`."""
+        high = "" if self.high is None else f"{self.high:g}"
+        return f"{self.low:g}..{high}{' in whole numbers' if self.whole else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Evaluate datasets: one flow run per evaluation, one task run per batch."""
 
+from dataclasses import asdict
+
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
-from prefect.task_runners import ThreadPoolTaskRunner
 
 from assay.engine.steps import commit_prepared, load_prepared, prepare_file, work_batch
 
@@ -14,7 +15,7 @@ async def evaluate_batch(store: str, run_id: str, index: int) -> int:
     return await work_batch(store, run_id, index)
 
 
-@flow(name="evaluate", persist_result=False, task_runner=ThreadPoolTaskRunner(max_workers=1))
+@flow(name="evaluate", persist_result=False)
 async def evaluate(config: str = "", store: str = "", run_id: str = "") -> dict[str, str | int]:
     """Run an evaluation and commit it to the store.
 
@@ -30,13 +31,6 @@ async def evaluate(config: str = "", store: str = "", run_id: str = "") -> dict[
     """
     prepared = load_prepared(store, run_id) if run_id else prepare_file(config)
     root, name = str(prepared.folder.store.root), prepared.request.run_id
-    batches = [evaluate_batch.submit(root, name, index) for index in range(prepared.request.batches)]
-    for batch in batches:
-        batch.result()
-    outcome = commit_prepared(root, name, engine="prefect", flow_run_id=str(flow_run.id))
-    return {
-        "run_id": outcome.run_id,
-        "status": outcome.status,
-        "exit_code": outcome.exit_code,
-        "message": outcome.message,
-    }
+    for index in range(prepared.request.batches):
+        await evaluate_batch(root, name, index)
+    return asdict(commit_prepared(root, name, engine="prefect", flow_run_id=str(flow_run.id)))

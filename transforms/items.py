@@ -68,7 +68,7 @@ def build_items(documents: Sequence[pl.DataFrame], mapping: Mapping[str, Templat
     rows = rows.join(named.select(*place, "item_id", "item_sha"), on=place, maintain_order="left")
     rows = rows.with_columns(pl.col("tags").fill_null(pl.lit([], pl.List(pl.String))))
     return Items(
-        table=conform(rows.select(ITEMS.columns), ITEMS),
+        table=conform(rows.select(*ITEMS.columns), ITEMS),
         uses=rows.select("document", "evaluators_json", "evaluators_mode"),
         warnings=warnings,
     )
@@ -86,7 +86,7 @@ def supply_fields(rows: pl.DataFrame, mapping: Mapping[str, Template]) -> pl.Dat
     }
     if not wanted:
         return rows
-    return rows.with_columns(map_fields(rows, wanted, wanted).select(wanted))
+    return rows.with_columns(map_fields(rows, wanted, wanted).select(*wanted))
 
 
 def _hash_tasks(rows: pl.DataFrame) -> list[str]:

@@ -117,9 +117,9 @@ def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     shared = plan.filter(pl.col("item_id") == EVERY_ITEM)
     if shared.height:
         return keys.join(shared.drop("item_id", "turn"), how="cross", maintain_order="left_right").select(
-            PLAN.columns
+            *PLAN.columns
         )
-    return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(PLAN.columns)
+    return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(*PLAN.columns)
 
 
 def _uses_of(

@@ -61,7 +61,7 @@ def _count(scores: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
 def failed_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame) -> pl.LazyFrame:
     """List the evaluations that failed or ended in an error, the worst items first.
 
-    Worst is an item with the most errors, then the most fails, then the lowest score.
+    Worst is an item with the most errors, then the most fails, then the lowest mean of those scores.
 
     Returns:
         Columns item_id, turn, trial, category, evaluator, status, score, reason, expected, actual, error.
@@ -69,9 +69,11 @@ def failed_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame
     key = ["item_id", "turn", "trial"]
     error = pl.col("status") == "error"
     bad = scores.filter(error | ~pl.col("passed").fill_null(value=True))
-    ranked = bad.with_columns(errors=error.sum().over(key), fails=pl.len().over(key)).sort(
-        ["errors", "fails", "score", *key, "evaluator"],
-        descending=[True, True, *[False] * 5],
+    ranked = bad.with_columns(
+        errors=error.sum().over(key), fails=pl.len().over(key), level_of_item=pl.col("score").mean().over(key)
+    ).sort(
+        ["errors", "fails", "level_of_item", *key, "score", "evaluator"],
+        descending=[True, True, *[False] * 6],
         nulls_last=True,
     )
     answers = samples.select(*key, "output_text")

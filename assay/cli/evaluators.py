@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import NoneType
+from typing import Literal, get_args, get_origin
+
 import polars as pl
-from evaluators.catalog import BUILT_IN, find_evaluator
 
 from assay.cli.output import Output, write_frame
+from evaluators.catalog import BUILT_IN, find_evaluator
 from evaluators.contract import ColumnEvaluator, Evaluator, JudgeEvaluator
 
 
-def evaluators(name: str | None = None, /, *, output: Output | None = None) -> None:
+def evaluators(name: str | None = None, /, *, output: Output = Output()) -> None:
     """List the evaluators, or explain one with its options.
 
     Examples:
@@ -20,7 +23,6 @@ def evaluators(name: str | None = None, /, *, output: Output | None = None) -> N
     Args:
         name: Name or alias of one evaluator.
     """
-    output = output or Output()
     output.start_log()
     if name is None:
         write_frame(pl.DataFrame([_describe(each) for each in BUILT_IN], infer_schema_length=None), output)
@@ -62,22 +64,28 @@ def _describe(evaluator: Evaluator) -> dict[str, object]:
 
 
 def _options(evaluator: Evaluator) -> list[dict[str, object]]:
-    schema = evaluator.options.model_json_schema().get("properties", {})
     return [
         {
             "name": name,
-            "type": _type(entry),
-            "default": entry.get("default"),
-            "description": entry.get("description", ""),
+            "type": _spell(field.annotation),
+            "default": field.default,
+            "description": field.description or "",
         }
-        for name, entry in schema.items()
+        for name, field in evaluator.options.model_fields.items()
     ]
 
 
-def _type(entry: dict[str, object]) -> str:
-    if "enum" in entry:
-        return " | ".join(map(str, entry["enum"])) if isinstance(entry["enum"], list) else "text"
-    kinds = entry.get("anyOf")
-    if isinstance(kinds, list):
-        return " | ".join(str(kind.get("type")) for kind in kinds)
-    return str(entry.get("type", "any"))
+def _spell(annotation: object) -> str:
+    """Write a type as a user would: `true|false`, `text`, or the values of a choice."""
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, get_args(annotation)))
+    if parts := get_args(annotation):
+        return "|".join(_spell(part) for part in parts)
+    names: dict[object, str] = {
+        bool: "true|false",
+        str: "text",
+        NoneType: "null",
+        int: "integer",
+        float: "number",
+    }
+    return names.get(annotation, str(annotation))

@@ -18,7 +18,7 @@ LISTED = (
 )  # fmt: skip
 
 
-def runs(*, limit: int = 20, output: Output | None = None) -> None:
+def runs(*, limit: int = 20, output: Output = Output()) -> None:
     """List the runs of the store, newest first.
 
     Examples:
@@ -29,7 +29,6 @@ def runs(*, limit: int = 20, output: Output | None = None) -> None:
     Args:
         limit: At most this many.
     """
-    output = output or Output()
     output.start_log()
     store = open_store(output.store, create=False)
     for problem in list_problems(store):
@@ -42,7 +41,7 @@ def show(
     run: str = "latest",
     *,
     failed: Annotated[bool, Parameter(negative="")] = False,
-    output: Output | None = None,
+    output: Output = Output(),
 ) -> None:
     """Show the summary of a run, or its failed rows.
 
@@ -55,7 +54,6 @@ def show(
         run: Run id, unique prefix, name, latest, latest~N or label:k=v.
         failed: List every failed or errored evaluation, worst first.
     """
-    output = output or Output()
     output.start_log()
     store = open_store(output.store, create=False)
     run_id = find_run(store, run)

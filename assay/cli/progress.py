@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from assay.engine.prepare import Prepared
     from assay.engine.tools import Monitor
@@ -75,7 +75,7 @@ class _Lines:
 
 
 @contextmanager
-def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Iterator[Monitor]:
+def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Generator[Monitor]:
     """Show how far a run is.
 
     Args:
@@ -99,7 +99,7 @@ def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Iterator[Monito
 
 
 @contextmanager
-def _polling(prepared: Prepared, monitor: Monitor, *, poll: bool) -> Iterator[None]:
+def _polling(prepared: Prepared, monitor: Monitor, *, poll: bool) -> Generator[None]:
     if not poll:
         yield
         return

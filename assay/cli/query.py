@@ -7,7 +7,7 @@ from assay.store.layout import open_store
 from assay.store.query import query as query_store
 
 
-def query(sql: str, /, *, timeout_s: float = 60.0, output: Output | None = None) -> None:
+def query(sql: str, /, *, timeout_s: float = 60.0, output: Output = Output()) -> None:
     """Answer one SQL query over runs, items, plan, samples, scores and summary.
 
     Examples:
@@ -19,6 +19,5 @@ def query(sql: str, /, *, timeout_s: float = 60.0, output: Output | None = None)
         sql: One read-only statement.
         timeout_s: Seconds until the query is ended.
     """
-    output = output or Output()
     output.start_log()
     write_frame(query_store(open_store(output.store, create=False), sql, timeout_s=timeout_s), output)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from assay.api import Engine, Settings, choose_engine, make_config, start
 from assay.cli.output import Output
@@ -97,11 +98,11 @@ class Running:
 
 def run(
     *dataset: str,
-    answers: Answers | None = None,
-    scoring: Scoring | None = None,
-    items: Items | None = None,
-    running: Running | None = None,
-    output: Output | None = None,
+    answers: Answers = Answers(),
+    scoring: Scoring = Scoring(),
+    items: Items = Items(),
+    running: Running = Running(),
+    output: Output = Output(),
 ) -> int:
     """Evaluate datasets and keep the result.
 
@@ -115,12 +116,10 @@ def run(
     Args:
         dataset: Dataset files (M365 JSON, Foundry JSONL, CSV) or project folders (UiPath).
     """
-    output = output or Output()
     output.start_log()
     if not dataset:
         raise ConfigError("no dataset named: assay run FILE_OR_FOLDER …; see assay run --help")
-    running = running or Running()
-    settings = collect_settings(answers or Answers(), scoring or Scoring(), items or Items(), running)
+    settings = collect_settings(answers, scoring, items, running)
     settings["store"] = output.store
     config = make_config(list(dataset), settings)
     engine = choose_engine(running.engine)
@@ -177,9 +176,9 @@ def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: 
     return settings
 
 
-def parse_options(texts: tuple[str, ...]) -> dict[str, dict[str, object]]:
+def parse_options(texts: tuple[str, ...]) -> dict[str, dict[str, JsonValue]]:
     """Parse `EVALUATOR.NAME=JSON`; a value that is not JSON is taken as text."""
-    options: dict[str, dict[str, object]] = {}
+    options: dict[str, dict[str, JsonValue]] = {}
     for text in texts:
         place, equals, value = text.partition("=")
         evaluator, dot, name = place.rpartition(".")
@@ -208,9 +207,12 @@ def parse_mappings(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _read_mapping(path: Path) -> dict[str, str]:
     try:
-        pairs = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--mapping {path}: {error}; write FIELD=TEMPLATE or name a JSON file") from error
-    if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
-        raise ConfigError(f"--mapping {path}: must be one JSON object of field to template text")
-    return pairs
+        return TypeAdapter(dict[str, str]).validate_json(path.read_bytes())
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+    raise ConfigError(
+        f"--mapping {path}: {problem}; write FIELD=TEMPLATE, or name a JSON file with one object of "
+        "field to template text"
+    )

@@ -108,7 +108,7 @@ def _columns(counts: pl.DataFrame) -> list[pl.Expr]:
         pl.col("failed").alias("fail"),
         pl.col("errored").alias("error"),
         pl.col("skipped"),
-        pl.col("mean"),
+        pl.col("mean").round(3),
         pl.format("{}/{}", "scored", "attempted").alias("scored"),
         pl.when(bounded & pl.col("pass_rate").is_not_null())
         .then(pl.format("{}..{}", _percent("pass_rate_low"), _percent("pass_rate_high")))

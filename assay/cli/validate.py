@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
 import polars as pl
-from evaluators.catalog import resolve_evaluation
 
 from assay.cli.output import Output, write_frame
 from assay.contracts.documents import Document, EvaluatorUse, parse_uses
 from assay.datasets.reader import read_documents
 from assay.errors import ConfigError, InputError
+from evaluators.catalog import resolve_evaluation
 from transforms.items import build_items
 
 EXIT_OK, EXIT_INVALID = 0, 2
+Entry: TypeAlias = "dict[str, str | int | None]"
 
 
-def validate(*file: str, output: Output | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of one dataset; `errors` make it unusable."""
+
+    file: str
+    dialect: str | None = None
+    items: int = 0
+    rows: int = 0
+    evaluators: str = ""
+    warnings: list[Entry] = field(default_factory=list["Entry"])
+    errors: list[Entry] = field(default_factory=list["Entry"])
+
+
+def validate(*file: str, output: Output = Output()) -> int:
     """Check dataset files without running anything.
 
     Examples:
@@ -25,32 +42,31 @@ def validate(*file: str, output: Output | None = None) -> int:
     Args:
         file: Dataset files or project folders.
     """
-    output = output or Output()
     output.start_log()
     if not file:
         raise ConfigError("no file named: assay validate FILE …")
     reports = [report for path in file for report in _check(path)]
     flat = pl.DataFrame(
         [
-            report | {"warnings": _join(report["warnings"]), "errors": _join(report["errors"])}
+            asdict(report) | {"warnings": _join(report.warnings), "errors": _join(report.errors)}
             for report in reports
         ],
         infer_schema_length=None,
     )
-    write_frame(flat, output, document=reports)
-    return EXIT_INVALID if any(report["errors"] for report in reports) else EXIT_OK
+    write_frame(flat, output, document=[asdict(report) for report in reports])
+    return EXIT_INVALID if any(report.errors for report in reports) else EXIT_OK
 
 
-def _check(path: str) -> list[dict[str, object]]:
+def _check(path: str) -> list[Report]:
     try:
         documents = read_documents([path])
         return [_report(document) for document in documents]
     except (InputError, ConfigError) as error:
-        return [_shape(path, errors=[_entry(error)])]
+        return [Report(path, errors=[_entry(error)])]
 
 
-def _report(document: Document) -> dict[str, object]:
-    errors: list[dict[str, object]] = []
+def _report(document: Document) -> Report:
+    errors: list[Entry] = []
     warnings: list[str] = list(document.warnings)
     try:
         warnings += build_items([document.rows], {}).warnings
@@ -62,7 +78,7 @@ def _report(document: Document) -> dict[str, object]:
             named[resolve_evaluation(use.evaluator, use.options, where=use.where).label] = None
         except ConfigError as error:
             errors.append(_entry(error))
-    return _shape(
+    return Report(
         document.path,
         dialect=document.dialect,
         items=document.rows["item_index"].n_unique(),
@@ -80,14 +96,7 @@ def _uses(document: Document) -> list[EvaluatorUse]:
     return uses
 
 
-def _shape(path: str, **known: object) -> dict[str, object]:
-    empty: dict[str, object] = {
-        "file": path, "dialect": None, "items": 0, "rows": 0, "evaluators": "", "warnings": [], "errors": [],
-    }  # fmt: skip
-    return empty | known
-
-
-def _entry(error: InputError | ConfigError) -> dict[str, object]:
+def _entry(error: InputError | ConfigError) -> Entry:
     if isinstance(error, InputError):
         return {
             "line": error.line,
@@ -98,5 +107,5 @@ def _entry(error: InputError | ConfigError) -> dict[str, object]:
     return {"line": None, "column": None, "pointer": "", "message": str(error)}
 
 
-def _join(entries: object) -> str:
-    return "; ".join(str(entry["message"]) for entry in entries) if isinstance(entries, list) else ""
+def _join(entries: list[Entry]) -> str:
+    return "; ".join(str(entry["message"]) for entry in entries)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NoReturn, Self, TypeAlias
+import re
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 JsonValue: TypeAlias = "bool | int | float | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
 
 _encode_text = json.JSONEncoder(ensure_ascii=False).encode
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Number(float):
@@ -50,6 +55,9 @@ STRICT = json.JSONDecoder(
     object_pairs_hook=_unique_object, parse_constant=_refuse_constant, parse_float=Number
 )
 
+# The same without `Number`, half again as fast: for readers that keep the source text beside the values.
+PLAIN = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_refuse_constant)
+
 
 def parse_json(text: str) -> JsonValue:
     """Parse one JSON value.
@@ -67,6 +75,38 @@ def parse_json(text: str) -> JsonValue:
     """
     value: JsonValue = STRICT.decode(text)
     return value
+
+
+def walk_json(text: str, start: int = 0) -> Iterator[tuple[str | int, int, int]]:
+    """Yield key or index, start and end of each direct member of an object or array.
+
+    `text[start:end]` is the member exactly as the source spells it.
+
+    Args:
+        text: JSON that `parse_json` accepts.
+        start: Where the object or array begins, white space before it included. A value that is
+            neither has no members.
+    """
+    position = _skip_space(text, start)
+    closing = {"{": "}", "[": "]"}.get(text[position])
+    if closing is None:
+        return
+    position, index = _skip_space(text, position + 1), 0
+    while text[position] != closing:
+        key: str | int = index
+        if closing == "}":
+            key, position = STRICT.raw_decode(text, position)
+            position = _skip_space(text, _skip_space(text, position) + 1)
+        end = STRICT.raw_decode(text, position)[1]
+        yield key, position, end
+        position, index = _skip_space(text, end), index + 1
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+
+
+def _skip_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
 
 
 def dump_json(value: object) -> str:

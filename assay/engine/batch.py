@@ -6,22 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
-from evaluators.runner import Judging, run_evaluation
 
 from assay.contracts.tables import ITEMS, PLAN, SAMPLES, SCORES, conform
 from assay.engine.intake import ANSWERS_TABLE
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
 from assay.store.parts import has_part, read_part, write_part
+from evaluators.runner import Judging, run_evaluation
 from transforms.mapping import SAMPLE_PREFIX, map_fields
 from transforms.plan import expand_plan
 
 if TYPE_CHECKING:
-    from evaluators.catalog import Evaluation
-
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
     from assay.targets.contract import Target
+    from evaluators.catalog import Evaluation
 
 KEY = ["item_id", "turn"]
 
@@ -106,7 +105,7 @@ async def score_samples(
     scores: list[pl.DataFrame] = []
     for _, group in due.group_by("evaluator", "options_sha", maintain_order=True):
         first = group.row(0, named=True)
-        asked = rows.join(group.select(KEY), on=KEY, how="semi", maintain_order="left")
+        asked = rows.join(group.select(*KEY), on=KEY, how="semi", maintain_order="left")
         evaluation = restore_evaluation(first)
         result = await _evaluate(batch, evaluation, str(first["mapping_json"]), asked)
         identity = asked.select(*KEY, "trial").with_columns(

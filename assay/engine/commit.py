@@ -17,7 +17,7 @@ from assay.store.parts import scan_parts
 from transforms.summary import summarise
 
 if TYPE_CHECKING:
-    from assay.config import RunConfig
+    from assay.config import Endpoint, RunConfig
     from assay.engine.prepare import Prepared
 
 EXIT_OK, EXIT_UNDECIDED = 0, 3
@@ -109,13 +109,17 @@ def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
 
 def _redacted(config: RunConfig) -> object:
     """Return the configuration as JSON without what a URL may hide: user, password and query."""
-    data = config.model_dump(mode="json")
-    for endpoint in (data["judge"], data["target"]["endpoint"]):
-        if endpoint and endpoint["base_url"]:
-            url = urlsplit(endpoint["base_url"])
-            host = url.netloc.rpartition("@")[2]
-            endpoint["base_url"] = urlunsplit((url.scheme, host, url.path, "", ""))
-    return data
+    target = config.target.model_copy(update={"endpoint": _redact_url(config.target.endpoint)})
+    clean = config.model_copy(update={"judge": _redact_url(config.judge), "target": target})
+    return clean.model_dump(mode="json")
+
+
+def _redact_url(endpoint: Endpoint | None) -> Endpoint | None:
+    if endpoint is None or endpoint.base_url is None:
+        return endpoint
+    url = urlsplit(endpoint.base_url)
+    plain = urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+    return endpoint.model_copy(update={"base_url": plain})
 
 
 def _judge_outcome(

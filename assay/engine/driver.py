@@ -16,7 +16,7 @@ from assay.errors import EndpointError, UndecidedError
 from assay.store.parts import discard_run, has_part
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Coroutine, Generator
 
     from assay.engine.prepare import Prepared
     from assay.engine.tools import Monitor
@@ -84,7 +84,7 @@ class Stop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def listening(self) -> Generator[None]:
         """Catch SIGINT and SIGTERM; a second signal acts as usual. Only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield

@@ -144,7 +144,7 @@ def _match_answers(items: pl.DataFrame, path: str) -> tuple[pl.DataFrame, list[s
         warnings.append(f"{path}: {lonely.height} answers belong to no selected item: {_turns(lonely)}")
     if unanswered.height:
         warnings.append(f"{path}: {unanswered.height} turns have no answer: {_turns(unanswered)}")
-    return conform(matched.select(ANSWERS_TABLE.columns), ANSWERS_TABLE), warnings
+    return conform(matched.select(*ANSWERS_TABLE.columns), ANSWERS_TABLE), warnings
 
 
 def _turns(rows: pl.DataFrame) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from evaluators.catalog import Evaluation, evaluation_label, resolve_evaluation
 
 from assay.contracts.json_text import parse_json
 from assay.contracts.tables import EVERY_ITEM
 from assay.errors import ConfigError, list_names
+from evaluators.catalog import Evaluation, evaluation_label, resolve_evaluation
 from evaluators.contract import FIELDS, JudgeEvaluator
 from transforms.mapping import DEFAULT_COLUMNS, check_mapping
 from transforms.plan import PlanRequest, build_plan

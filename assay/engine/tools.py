@@ -10,7 +10,7 @@ from assay.chat.client import open_chat
 from assay.targets.catalog import build_target
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from assay.chat.client import ModelChat
     from assay.config import RunConfig
@@ -41,7 +41,7 @@ class Tools:
 
 
 @asynccontextmanager
-async def open_tools(config: RunConfig) -> AsyncIterator[Tools]:
+async def open_tools(config: RunConfig) -> AsyncGenerator[Tools]:
     """Open the target and the judge, and close them at the end.
 
     Raises:

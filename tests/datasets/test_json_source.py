@@ -1,0 +1,149 @@
+"""JSON documents and lines: what is refused, and where the message points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.contracts.json_text import parse_json, walk_json
+from assay.datasets.files import Source
+from assay.datasets.json_source import (
+    LineFaults,
+    Lines,
+    outer_keys,
+    parse_document,
+    parse_lines,
+    pick_columns,
+)
+from assay.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Write = Callable[[str, str | bytes], str]
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def _source(text: str) -> Source:
+    return Source(Path("a.json"), "a.json", text, "")
+
+
+def _lines(text: str) -> list[Lines]:
+    faults = LineFaults()
+    batches = list(parse_lines(_source(text), faults))
+    faults.raise_any("a.jsonl")
+    return batches
+
+
+@given(value=VALUES, indent=st.sampled_from([None, 1, "\t"]), ascii_only=st.booleans())
+def test_slices_of_a_document_are_its_members(value: Any, indent: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    members = {key: parse_json(text[start:end]) for key, start, end in walk_json(f" \n{text}"[2:])}
+    expected = dict(enumerate(value)) if isinstance(value, list) else value
+    assert members == (expected if isinstance(value, list | dict) else {})
+
+
+def test_slices_keep_every_character_of_the_source() -> None:
+    text = ' { "a" : 1.10 , "b":[ 1,\t{"c" :"\\u00e4"} ] } '
+    assert [text[start:end] for _, start, end in walk_json(text)] == ["1.10", '[ 1,\t{"c" :"\\u00e4"} ]']
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ('{\n "a": 1,\n}', 3, 1, "not JSON: Expecting property name"),
+        ('{\n // note\n "a": 1}', 2, 2, "not JSON"),
+        ('{"a": 1,\n "b": {"c": 1, "c": 2}}', 2, 15, "key 'c' appears twice"),
+        ('{"a": "NaN {",\n "b": [1, NaN]}', 2, 10, "NaN is not JSON"),
+        ("[\n-Infinity]", 2, 1, "-Infinity is not JSON"),
+        ('["\\\\ud800",\n "\\ud83d\\ude00 \\ud83d"]', 2, 16, "half of a surrogate pair"),
+        ("[" * 100_000, None, None, "nested too deeply"),
+        ("[" + "9" * 5000 + "]", None, None, "digits"),
+    ],
+)
+def test_a_faulty_document_is_placed(text: str, line: int | None, column: int | None, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_document(_source(text))
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ('{"a":1}\n{"b":"to', 2, 6, "not JSON: Unterminated string"),
+        ('{"a":1}\n\nERROR timeout\n{"a":2}', 3, 1, "not JSON: Expecting value"),
+        ('{"a":1}\n  {"a":1} {"a":2}', 2, 10, "a second value on the line"),
+        ('{"a":1}\n["a"]', 2, None, "a list, expected an object"),
+        ('{"a":1}\n{"a":1,"a":2}', 2, 8, "key 'a' appears twice"),
+        ('{"a":1}\n{"a":NaN}', 2, 6, "NaN is not JSON"),
+        ('{"a":1}\n{"a":"\\udc00"}', 2, 7, "half of a surrogate pair"),
+    ],
+)
+def test_a_faulty_line_is_placed(text: str, line: int, column: int | None, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        _lines(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_all_bad_lines_are_in_one_message_and_the_first_is_the_place() -> None:
+    with pytest.raises(InputError) as caught:
+        _lines('{"a":1}\n' + "oops\n" * 25)
+    assert caught.value.line == 2
+    assert "25 bad lines:" in caught.value.message
+    assert caught.value.message.count("\n  line ") == 20
+    assert caught.value.message.endswith("and 5 more")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("F017/torn_tail.jsonl", "3:11"),
+        ("F017/garbage_middle.jsonl", "2:1"),
+        ("F017/two_per_line.jsonl", "1:23"),
+        ("F017/non_object.jsonl", "2"),
+        ("F017/pretty.jsonl", "1:2"),
+        ("F013/nan.jsonl", "101:21"),
+        ("F016/dup_keys.jsonl", "1:40"),
+    ],
+)
+def test_broken_lines_of_the_field_are_placed(name: str, place: str, field: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        _lines((field / name).read_text("utf-8"))
+    assert str(caught.value).startswith(f"a.jsonl:{place}: ")
+
+
+def test_lines_keep_number_and_text() -> None:
+    (batch,) = _lines('\n  {"a": 1.10}\r\n \t\n{"b":"\u2028"}')
+    assert batch.numbers == [2, 4]
+    assert batch.texts == ['{"a": 1.10}', '{"b":"\u2028"}']
+
+
+def test_picked_numbers_keep_their_spelling_and_the_first_value_counts() -> None:
+    (batch,) = _lines('{"a": null, "b": 1.10}\n{"b": 2, "a": 10000000000000000000000}')
+    columns = pick_columns(batch, {"x": ("a", "b"), "y": ("none",)})
+    assert list(columns) == ["x"]
+    assert [str(getattr(value, "text", value)) for value in columns["x"]] == ["1.10", "1" + "0" * 22]
+
+
+@pytest.mark.parametrize(
+    ("head", "keys"),
+    [
+        ('{"a": {"x": 1}, "b": [{"y": 2}], "c": "z', {"a", "b"}),
+        ('[{"a": {"x": 1}}, {"b": 1', {"a", "b"}),
+        ('{"\\u0061": 1, "q": "\\"items\\": 1"', {"a", "q"}),
+        ("", set[str]()),
+        ("no json at all }}", set[str]()),
+    ],
+)
+def test_outer_keys_are_read_from_a_cut_text(head: str, keys: set[str]) -> None:
+    assert outer_keys(head) == keys

@@ -1,0 +1,188 @@
+"""M365 eval documents: forms, threads, labels, and pointers in errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from assay.contracts.documents import parse_uses
+from assay.datasets.files import Source
+from assay.datasets.m365 import read
+from assay.errors import InputError
+
+if TYPE_CHECKING:
+    from assay.contracts.documents import Document
+
+FULL = """{
+  "schemaVersion": "1.2.0",
+  "description": "Expense policy",
+  "default_evaluators": {"Relevance": {}, "PartialMatch": {"threshold": 0.60}},
+  "items": [
+    {"prompt": "Per diem?", "expected_response": "200 EUR", "testId": "EXP-1", "notes": "bug 7",
+     "evaluators": {"Citations": {"citation_format": "mixed"}}},
+    {
+      "name": "Dinner",
+      "category": "policy", "tags": ["expense"],
+      "turns": [
+        { "prompt": "Dinner was 250.", "response": "Too much." },
+        {"prompt": "And now?", "context": "Ask a manager.",
+         "evaluators": {"ExactMatch": {}}, "evaluators_mode": "replace"}
+      ]
+    }
+  ]
+}"""
+
+
+def _read(text: str) -> Document:
+    return read(Source(Path("evals.json"), "evals.json", text, "sha"))
+
+
+def _item(**fields: Any) -> str:
+    return json.dumps({"schemaVersion": "1.6.0", "items": [fields]})
+
+
+def test_items_and_turns_become_rows() -> None:
+    rows = _read(FULL).rows
+    assert rows["item_index"].to_list() == [0, 1, 1]
+    assert rows["turn"].to_list() == [0, 0, 1]
+    assert rows["turn_count"].to_list() == [1, 2, 2]
+    assert rows["query"].to_list() == ["Per diem?", "Dinner was 250.", "And now?"]
+    assert rows["expected_response"].to_list() == ["200 EUR", None, None]
+    assert rows["response"].to_list() == [None, "Too much.", None]
+    assert rows["context"].to_list() == [None, None, "Ask a manager."]
+    assert rows["source_line"].to_list() == [6, 12, 13]
+
+
+def test_turns_carry_the_labels_of_their_thread() -> None:
+    rows = _read(FULL).rows
+    assert rows["id"].to_list() == ["EXP-1", None, None]
+    assert rows["name"].to_list() == [None, "Dinner", "Dinner"]
+    assert rows["category"].to_list() == [None, "policy", "policy"]
+    assert rows["tags"].to_list() == [None, ["expense"], ["expense"]]
+    assert rows["notes"].to_list() == ["bug 7", None, None]
+
+
+def test_item_json_is_the_source_of_the_item_or_the_turn() -> None:
+    texts = _read(FULL).rows["item_json"]
+    assert texts[0] in FULL
+    assert texts[1] == '{ "prompt": "Dinner was 250.", "response": "Too much." }'
+    assert json.loads(texts[2])["evaluators_mode"] == "replace"
+
+
+def test_evaluators_keep_options_place_and_mode() -> None:
+    document = _read(FULL)
+    assert document.defaults is not None
+    assert [(use.evaluator, use.where) for use in document.defaults] == [
+        ("Relevance", "default_evaluators.Relevance"),
+        ("PartialMatch", "default_evaluators.PartialMatch"),
+    ]
+    assert getattr(document.defaults[1].options["threshold"], "text", "") == "0.60"
+    first, second, third = document.rows["evaluators_json"]
+    assert second is None
+    assert [use.where for use in parse_uses(first)] == ["items[0].evaluators.Citations"]
+    assert [use.where for use in parse_uses(third)] == ["items[1].turns[1].evaluators.ExactMatch"]
+    assert document.rows["evaluators_mode"].to_list() == ["extend", "extend", "replace"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"prompt": "a", "expected_response": "b"}]',
+        '{"prompts": ["a"], "expected_responses": ["b"]}',
+        '{"items": [{"prompt": "a", "expected_response": "b"}]}',
+    ],
+)
+def test_a_document_without_version_is_read_with_a_warning(text: str) -> None:
+    document = _read(text)
+    assert document.rows.select("query", "expected_response").rows() == [("a", "b")]
+    assert json.loads(document.rows["item_json"][0]) == {"prompt": "a", "expected_response": "b"}
+    assert document.warnings == ("evals.json: no schemaVersion; read as 1.0.0",)
+    assert document.defaults is None
+
+
+def test_a_version_silences_the_warning_and_absent_defaults_differ_from_empty_ones() -> None:
+    document = _read('{"schemaVersion": "2.0.0", "default_evaluators": {}, "items": [{"prompt": "a"}]}')
+    assert document.warnings == ()
+    assert document.defaults == ()
+
+
+def test_prompts_without_answers_are_read() -> None:
+    rows = _read('{"prompts": ["a", "b"], "expected_responses": [null, "y"]}').rows
+    assert rows["expected_response"].to_list() == [None, "y"]
+
+
+def test_labels_of_extensions_yield_to_those_of_the_item() -> None:
+    extensions = {"testId": "X", "category": "far", "notes": {"a": 1}, "tags": "one", "vendor": [1]}
+    row = _read(_item(prompt="p", id=7, category="near", extensions=extensions)).rows.row(0, named=True)
+    assert (row["id"], row["category"], row["notes"], row["tags"]) == ("7", "near", None, ["one"])
+    other = _read(_item(prompt="p", testId="", extensions=extensions)).rows
+    assert other["id"].to_list() == ["X"]
+
+
+def test_recorded_results_stay_in_item_json() -> None:
+    recorded = {"scores": {"relevance": {"score": 5}}, "status": "pass", "citations": [], "error": {}}
+    row = _read(_item(prompt="p", response="r", allowed_tools=["a"], **recorded)).rows.row(0, named=True)
+    assert json.loads(row["item_json"])["scores"] == recorded["scores"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pointer", "message"),
+    [
+        (_item(prompt="p", turns=[{"prompt": "t"}]), "items[0]", "both prompt and turns"),
+        (_item(name="n"), "items[0]", "neither prompt nor turns"),
+        (_item(turns=[]), "items[0].turns", "0 turns; accepted: 1 to 20"),
+        (_item(turns=[{"prompt": "t"}] * 21), "items[0].turns", "21 turns"),
+        (_item(turns=[{"response": "r"}]), "items[0].turns[0]", "no prompt"),
+        (_item(turns=[{"prompt": "t"}, {"prompt": "t", "expected_respnse": "x"}]),
+         "items[0].turns[1].expected_respnse", "unknown field; did you mean expected_response"),
+        (_item(promt="p"), "items[0].promt", "did you mean prompt"),
+        (_item(turns=[{"prompt": "t"}], evaluators={"ExactMatch": {}}),
+         "items[0].evaluators", "belongs into a turn"),
+        (_item(turns=["t"]), "items[0].turns[0]", "text, expected an object"),
+        (_item(turns="t"), "items[0].turns", "text, expected a list"),
+        (_item(prompt=5), "items[0].prompt", "a number, expected text"),
+        (_item(prompt=""), "items[0].prompt", "empty"),
+        (_item(prompt="p", context=None), "items[0].context", "null, expected text"),
+        (_item(prompt="p", category=[1]), "items[0].category", "a list, expected text"),
+        (_item(prompt="p", extensions=[]), "items[0].extensions", "a list, expected an object"),
+        (_item(prompt="p", evaluators=["ExactMatch"]), "items[0].evaluators", "expected an object"),
+        (_item(prompt="p", evaluators={"ExactMatch": True}), "items[0].evaluators.ExactMatch", "a boolean"),
+        (_item(prompt="p", evaluators={"A": {}}, evaluators_mode="merge"),
+         "items[0].evaluators_mode", '"merge"; accepted: extend, replace'),
+        (_item(prompt="p", evaluators={}, evaluators_mode="replace"),
+         "items[0].evaluators_mode", "replace without evaluators"),
+        ('{"schemaVersion": "3.0.0", "items": []}', "schemaVersion", '"3.0.0" is not supported'),
+        ('{"schemaVersion": 1, "items": []}', "schemaVersion", "1 is not supported"),
+        ('{"schemaVersion": "1.0.0", "default_evaluators": [], "items": []}', "default_evaluators", "a list"),
+        ('{"schemaVersion": "1.0.0", "items": {"prompt": "p"}}', "items", "an object, expected a list"),
+        ('{"schemaVersion": "1.0.0", "itms": []}', "", "no items; found: schemaVersion, itms"),
+        ('{"prompts": ["a"], "expected_responses": ["b", "c"]}', "prompts", "1 prompts, but 2"),
+        ('{"prompts": "a"}', "prompts", "must be lists"),
+        ('"text"', "", "text, expected an object with items"),
+    ],
+)  # fmt: skip
+def test_a_document_that_breaks_the_schema_is_refused_with_a_pointer(
+    text: str, pointer: str, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        _read(text)
+    assert caught.value.pointer == pointer
+    assert message in caught.value.message
+
+
+def test_documents_of_the_field_are_refused_at_the_right_place(field: Path) -> None:
+    places: dict[str, str] = {}
+    for path in (field / "F025").glob("*.json"):
+        try:
+            _read(path.read_text("utf-8"))
+        except InputError as error:
+            places[path.stem] = f"{error.line} {error.pointer}"
+    assert places == {
+        "both_prompt_and_turns": "4 items[0]",
+        "empty_turns": "4 items[0].turns",
+        "typo_in_turn": "11 items[0].turns[1].expected_respnse",
+        "wrong_type": "4 items[0].prompt",
+    }
