@@ -6,7 +6,7 @@ import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,15 +15,15 @@ from assay.contracts.arrow import to_arrow
 from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome
 from assay.engine.driver import ENGINE as LOCAL
-from assay.engine.driver import drive
+from assay.engine.driver import commit_stopped, drive, give_up
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
 from assay.engine.prepare import Prepared, prepare
+from assay.engine.signals import listening
 from assay.engine.tools import Monitor, Silent
-from assay.errors import ConfigError
+from assay.errors import ConfigError, EndpointError
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.parts import scan_parts
-from assay.store.query import query as query_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +131,8 @@ def run(*datasets: str | Path, **settings: Unpack[Settings]) -> Run:
 
 def query(sql: str, *, store: str | Path = DEFAULT_STORE) -> pl.DataFrame:
     """Answer read-only SQL over `runs`, `items`, `plan`, `samples`, `scores` and `summary`."""
+    from assay.store.query import query as query_store  # DuckDB only where SQL is asked
+
     return query_store(open_store(str(store), create=False), sql)
 
 
@@ -223,6 +225,18 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
     """Run a prepared run to its end with an engine."""
     if engine == LOCAL:
         return drive(prepared, monitor)
+    with listening(_interrupt) as request:
+        try:
+            return _start_flow(prepared)
+        except KeyboardInterrupt:
+            if request.signal is None:
+                raise
+            return commit_stopped(prepared, request.signal, engine="prefect")
+        except EndpointError as error:
+            give_up(prepared, error, engine="prefect")
+
+
+def _start_flow(prepared: Prepared) -> Outcome:
     root = prepared.folder.store.root.absolute()
     hush_prefect()
     with nullcontext() if find_api_url() else temporary_server(root):
@@ -230,3 +244,7 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
 
         result = asyncio.run(evaluate(store=str(root), run_id=prepared.request.run_id))
     return TypeAdapter(Outcome).validate_python(result)
+
+
+def _interrupt() -> NoReturn:
+    raise KeyboardInterrupt

@@ -16,16 +16,34 @@ HELP = """Score the answers of LLMs and agents in batches; keep every run; ask i
 Start here: assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
 """
 
-app = App(name="assay", help=HELP, version_flags=["--version", "-V"])
-for _name, _place, _help in (
+EXAMPLES = {
+    "run": """assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
+assay run data/m365/support-desk.json --responses data/answers/m365-support-desk.jsonl
+assay run data/csv/faq.csv --evaluators Contains --option Contains.case_sensitive=true
+assay run data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o""",
+    "runs": """assay runs
+assay runs --limit 100 --format json""",
+    "show": """assay show latest
+assay show latest~1 --failed --format csv -o failed.csv""",
+    "query": """assay query "select evaluator, count(*) filter (where passed) from scores group by 1"
+assay query "from scores" -o scores.parquet""",
+    "evaluators": """assay evaluators
+assay evaluators PartialMatch""",
+    "validate": """assay validate data/m365/support-desk.json
+assay validate data/foundry/support.jsonl data/csv/faq.csv --format json""",
+}
+COMMANDS = (
     ("run", "assay.cli.run:run", "Evaluate datasets and keep the result."),
     ("runs", "assay.cli.history:runs", "List the runs of the store."),
     ("show", "assay.cli.history:show", "Show the summary of a run, or its failed rows."),
     ("query", "assay.cli.query:query", "Answer SQL over all runs."),
     ("evaluators", "assay.cli.evaluators:evaluators", "List the evaluators, or explain one."),
     ("validate", "assay.cli.validate:validate", "Check dataset files without running anything."),
-):
-    app.command(_place, name=_name, help=_help)
+)
+
+app = App(name="assay", help=HELP, help_format="plaintext", version_flags=["--version", "-V"])
+for _name, _place, _help in COMMANDS:
+    app.command(_place, name=_name, help=_help, help_epilogue=f"Examples:\n{EXAMPLES[_name]}")
 
 
 def main() -> None:

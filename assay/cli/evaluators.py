@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import NoneType
 from typing import Literal, get_args, get_origin
 
@@ -15,17 +16,14 @@ from evaluators.contract import ColumnEvaluator, Evaluator, JudgeEvaluator
 def evaluators(name: str | None = None, /, *, output: Output = Output()) -> None:
     """List the evaluators, or explain one with its options.
 
-    Examples:
-        assay evaluators
-
-        assay evaluators PartialMatch
-
     Args:
         name: Name or alias of one evaluator.
     """
     output.start_log()
     if name is None:
-        write_frame(pl.DataFrame([_describe(each) for each in BUILT_IN], infer_schema_length=None), output)
+        listed = pl.DataFrame([_describe(each) for each in BUILT_IN], infer_schema_length=None)
+        brief = output.form in {"table", "md"}
+        write_frame(listed.drop("aliases", "version", "options") if brief else listed, output)
         return
     evaluator = find_evaluator(name)
     document = _describe(evaluator) | {"option_list": _options(evaluator)}
@@ -40,7 +38,7 @@ def evaluators(name: str | None = None, /, *, output: Output = Output()) -> None
     )
     options = pl.DataFrame(
         [
-            {"property": f"option {o['name']}", "value": f"{o['type']}, default {o['default']}"}
+            {"property": f"option {o['name']}", "value": f"{o['type']}, default {json.dumps(o['default'])}"}
             for o in _options(evaluator)
         ],
         schema=facts.schema,

@@ -21,11 +21,6 @@ LISTED = (
 def runs(*, limit: int = 20, output: Output = Output()) -> None:
     """List the runs of the store, newest first.
 
-    Examples:
-        assay runs
-
-        assay runs --limit 100 --format json
-
     Args:
         limit: At most this many.
     """
@@ -44,11 +39,6 @@ def show(
     output: Output = Output(),
 ) -> None:
     """Show the summary of a run, or its failed rows.
-
-    Examples:
-        assay show latest
-
-        assay show latest~1 --failed --format json
 
     Args:
         run: Run id, unique prefix, name, latest, latest~N or label:k=v.

@@ -68,10 +68,8 @@ class _Lines:
             return
         self._said = now
         rate = self._done / (now - self._began)
-        left = (self._total - self._done) / rate if rate else 0.0
-        sys.stderr.write(
-            f"{self._done}/{self._total} done, {rate:,.0f}/s, {left:,.0f} s left, {self._errors} errors\n"
-        )
+        left = f"{(self._total - self._done) / rate:,.0f} s left" if rate else "time left unknown"
+        sys.stderr.write(f"{self._done}/{self._total} done, {rate:,.1f}/s, {left}, {self._errors} errors\n")
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class Running:
     """local or prefect. Default: prefect where an API is configured, else local."""
     concurrency: int = 32
     """Calls under way at once."""
-    timeout_s: float = 120.0
+    timeout_s: Annotated[float, Parameter(name="--timeout")] = 120.0
     """Seconds until a call is given up."""
     batch_size: int | None = None
     """Rows of a batch. Default: 200 with model calls, else 5000."""
@@ -105,13 +105,6 @@ def run(
     output: Output = Output(),
 ) -> int:
     """Evaluate datasets and keep the result.
-
-    Examples:
-        assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
-
-        assay run data/m365/support-desk.json --responses data/answers/m365-support-desk.jsonl
-
-        assay run data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o
 
     Args:
         dataset: Dataset files (M365 JSON, Foundry JSONL, CSV) or project folders (UiPath).

@@ -130,7 +130,10 @@ def _describe(row: dict[str, object]) -> str:
         score = row["score"]
         shown = f"{score:.3g}" if isinstance(score, float) else "-"
         head = f"  {row['item_id']}{turn}{category}  {row['evaluator']} {shown}"
-    return f"{head}\n    expected: {_short(row['expected'])}\n    actual:   {_short(row['actual'])}"
+    lines = [head, f"    expected: {_short(row['expected'])}", f"    actual:   {_short(row['actual'])}"]
+    if row["reason"] is not None:
+        lines.append(f"    reason:   {_short(row['reason'])}")
+    return "\n".join(lines)
 
 
 def _short(value: object) -> str:

@@ -34,11 +34,6 @@ class Report:
 def validate(*file: str, output: Output = Output()) -> int:
     """Check dataset files without running anything.
 
-    Examples:
-        assay validate data/m365/support-desk.json
-
-        assay validate data/foundry/support.jsonl data/csv/faq.csv --format json
-
     Args:
         file: Dataset files or project folders.
     """

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
@@ -123,21 +122,32 @@ def read_bytes(path: Path, *, shown: str) -> bytes:
 
 
 def read_head(path: Path, *, shown: str) -> str:
-    """Read the beginning of a file to see what it is; bytes that are not text become marks."""
+    """Read the beginning of a file to see what it is; broken compression gives an empty text.
+
+    Raises:
+        InputError: The file is missing or unreadable.
+    """
     check_exists(path, shown=shown)
     try:
         with path.open("rb") as file:
-            data = file.read(HEAD_BYTES)
+            magic = file.read(len(ZSTD_MAGIC))
+            file.seek(0)
+            data = _read_start(file, magic)
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
+        return ""
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=shown) from error
-    try:
-        if data.startswith(GZIP_MAGIC):
-            data = zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)
-        elif data.startswith(ZSTD_MAGIC):
-            data = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read(HEAD_BYTES)
-    except (zlib.error, zstandard.ZstdError):
-        return ""
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _read_start(file: BinaryIO, magic: bytes) -> bytes:
+    if magic.startswith(GZIP_MAGIC):
+        with gzip.open(file) as stream:
+            return stream.read(HEAD_BYTES)
+    if magic == ZSTD_MAGIC:
+        stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        return stream.read(HEAD_BYTES)
+    return file.read(HEAD_BYTES)
 
 
 def _decompress(data: bytes, shown: str) -> bytes:

@@ -1,28 +1,26 @@
-"""The local driver: all batches of a run in this process, stopped in order by a signal."""
+"""The local driver: all batches of a run in this process, ended in order by a signal."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from assay.engine.batch import Batch, run_batch
 from assay.engine.commit import Outcome, commit
+from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import open_tools
 from assay.errors import EndpointError, UndecidedError
 from assay.store.parts import discard_run, has_part
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Coroutine
+    from signal import Signals
 
     from assay.engine.prepare import Prepared
     from assay.engine.tools import Monitor
 
 ENGINE = "local"
-EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
@@ -34,34 +32,41 @@ def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
         EndpointError: The first calls proved a key, model or URL wrong; nothing is left in the store.
         UndecidedError: The endpoint failed later; what is stored is committed as `partial`.
     """
-    stop = Stop()
-    with stop.listening():
+    work = _Work()
+    with listening(work.stop) as request:
         try:
-            _call(work_batches(prepared, monitor, stop))
+            _call(work.run(prepared, monitor))
+        except asyncio.CancelledError:
+            if request.signal is None:
+                raise
         except EndpointError as error:
-            _give_up(prepared, error)
-    if stop.signal is None:
-        return commit(prepared, engine=ENGINE)
-    outcome = commit(prepared, engine=ENGINE, status="partial")
-    message = f"stopped by {stop.signal.name}; the finished part is committed as partial"
-    return Outcome(outcome.run_id, "partial", EXIT_OF_SIGNAL[stop.signal], message)
+            give_up(prepared, error, engine=ENGINE)
+    if request.signal is not None:
+        return commit_stopped(prepared, request.signal, engine=ENGINE)
+    return commit(prepared, engine=ENGINE)
 
 
-async def work_batches(prepared: Prepared, monitor: Monitor, stop: Stop) -> None:
-    """Work on all batches in order until done or told to stop."""
-    async with open_tools(prepared.request.config) as tools:
-        for index in range(prepared.request.batches):
-            batch = Batch(prepared.folder, index, prepared.request.config, tools, monitor)
-            if not await stop.watch(asyncio.ensure_future(run_batch(batch))):
-                return
+def commit_stopped(prepared: Prepared, signal: Signals, *, engine: str) -> Outcome:
+    """Commit what a stopped run has as `partial`; the exit code is that of the signal."""
+    outcome = commit(prepared, engine=engine, status="partial")
+    message = (
+        f"stopped by {signal.name}; what was finished is committed as partial: assay show {outcome.run_id}"
+    )
+    return Outcome(outcome.run_id, "partial", EXIT_CODES[signal], message)
 
 
-def _give_up(prepared: Prepared, error: EndpointError) -> None:
+def give_up(prepared: Prepared, error: EndpointError, *, engine: str) -> NoReturn:
+    """End a run whose endpoint does not work.
+
+    Raises:
+        EndpointError: Nothing was scored; the run is gone from the store.
+        UndecidedError: Something was; it is committed as `partial`.
+    """
     if not has_part(prepared.folder.part("scores", 0)):
         discard_run(prepared.folder)
         raise error
-    commit(prepared, engine=ENGINE, status="partial")
-    raise UndecidedError(f"{error}; the part that was finished is committed as partial") from error
+    commit(prepared, engine=engine, status="partial")
+    raise UndecidedError(f"{error}; what was finished is committed as partial") from error
 
 
 def _call(work: Coroutine[object, object, None]) -> None:
@@ -75,40 +80,23 @@ def _call(work: Coroutine[object, object, None]) -> None:
         pool.submit(asyncio.run, work).result()
 
 
-class Stop:
-    """A request to end, set by the first signal; it cancels the batch under way."""
+class _Work:
+    """All batches of a run, as one task that a signal can cancel."""
 
     def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
-        self._batch: asyncio.Future[int] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    @contextmanager
-    def listening(self) -> Generator[None]:
-        """Catch SIGINT and SIGTERM; a second signal acts as usual. Only the main thread can."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._note) for number in EXIT_OF_SIGNAL}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    async def run(self, prepared: Prepared, monitor: Monitor) -> None:
+        """Work on all batches in order."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        config = prepared.request.config
+        async with open_tools(config) as tools:
+            for index in range(prepared.request.batches):
+                await run_batch(Batch(prepared.folder, index, config, tools, monitor))
+                await asyncio.sleep(0)  # a batch without calls never waits; let a signal through
 
-    def _note(self, number: int, _frame: object) -> None:
-        self.signal = signal.Signals(number)
-        for each in EXIT_OF_SIGNAL:
-            signal.signal(each, signal.SIG_DFL)
-        if self._batch is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._batch.cancel)
-
-    async def watch(self, batch: asyncio.Future[int]) -> bool:
-        """Wait for a batch; return whether the run goes on."""
-        self._batch, self._loop = batch, asyncio.get_running_loop()
-        try:
-            await batch
-        except asyncio.CancelledError:
-            if self.signal is None:
-                raise
-        return self.signal is None
+    def stop(self) -> None:
+        """Cancel the work at its next wait."""
+        if self._loop is not None and self._task is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)

@@ -15,8 +15,6 @@ from assay.datasets.reader import read_documents
 from assay.errors import ConfigError, list_names
 from assay.store.catalog import find_run
 from assay.store.layout import open_store
-from assay.store.query import query
-from assay.store.selection import filter_items
 from transforms.items import Items, build_items
 from transforms.mapping import plain_mapping
 from transforms.templates import Template, parse_template
@@ -101,6 +99,8 @@ def select_items(items: Items, config: RunConfig) -> Items:
         ids = fnmatch.filter(chosen["item_id"].unique().to_list(), selection.id)
         chosen = chosen.filter(pl.col("item_id").is_in(ids))
     if selection.where is not None:
+        from assay.store.selection import filter_items  # DuckDB and pyarrow only where SQL is asked
+
         matching = filter_items(chosen, selection.where)["item_id"].unique().to_list()
         chosen = chosen.filter(pl.col("item_id").is_in(matching))
     if selection.failed_of is not None:
@@ -122,6 +122,8 @@ def _nothing_left(table: pl.DataFrame, selection: Selection) -> str:
 
 
 def _read_failed(root: str, reference: str) -> list[str]:
+    from assay.store.query import query  # DuckDB and pyarrow only where SQL is asked
+
     store = open_store(root, create=False)
     run_id = find_run(store, reference)
     sql = "select distinct item_id from scores where run_id = $run and (passed = false or status = 'error')"

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from assay.chat.client import open_chat
 from assay.targets.catalog import build_target
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ async def open_tools(config: RunConfig) -> AsyncGenerator[Tools]:
     """
     judge = None
     if config.judge is not None:
+        from assay.chat.client import open_chat  # the client takes a second to import
+
         judge = open_chat(config.judge, concurrency=config.concurrency, timeout_s=config.timeout_s)
     try:
         target = build_target(config)

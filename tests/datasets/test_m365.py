@@ -123,7 +123,12 @@ def test_labels_of_extensions_yield_to_those_of_the_item() -> None:
 
 
 def test_recorded_results_stay_in_item_json() -> None:
-    recorded = {"scores": {"relevance": {"score": 5}}, "status": "pass", "citations": [], "error": {}}
+    recorded: dict[str, Any] = {
+        "scores": {"relevance": {"score": 5}},
+        "status": "pass",
+        "citations": [],
+        "error": {},
+    }
     row = _read(_item(prompt="p", response="r", allowed_tools=["a"], **recorded)).rows.row(0, named=True)
     assert json.loads(row["item_json"])["scores"] == recorded["scores"]
 
