@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
-from assay.config import DEFAULT_STORE, Endpoint, RunConfig, Selection
+from assay.config import DEFAULT_STORE, RunConfig, Selection
 from assay.contracts.arrow import to_arrow
 from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome
@@ -20,7 +20,7 @@ from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temp
 from assay.engine.prepare import Prepared, prepare
 from assay.engine.signals import listening
 from assay.engine.tools import Monitor, Silent
-from assay.errors import ConfigError, EndpointError
+from assay.errors import ConfigError, SetupError
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.parts import scan_parts
@@ -194,18 +194,17 @@ def _make_target(settings: Settings) -> dict[str, object]:
     if "model" not in settings:
         raise ConfigError(f"--target {kind} needs --model MODEL")
     provider = "azure" if kind == "azure" else "openai"
-    endpoint = Endpoint(model=settings["model"], provider=provider, base_url=settings.get("base_url"))
+    endpoint = {"model": settings["model"], "provider": provider, "base_url": settings.get("base_url")}
     return {"kind": kind, "endpoint": endpoint, "system": settings.get("system")}
 
 
-def _make_judge(settings: Settings) -> Endpoint | None:
+def _make_judge(settings: Settings) -> dict[str, object] | None:
     judge = settings.get("judge")
     if judge is None:
         return None
     base_url = settings.get("judge_base_url", settings.get("base_url"))
-    if judge.startswith("azure:"):
-        return Endpoint(model=judge.removeprefix("azure:"), provider="azure", base_url=base_url)
-    return Endpoint(model=judge, base_url=base_url)
+    provider = "azure" if judge.startswith("azure:") else "openai"
+    return {"model": judge.removeprefix("azure:"), "provider": provider, "base_url": base_url}
 
 
 def choose_engine(asked: Engine | None) -> Engine:
@@ -232,7 +231,7 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
             if request.signal is None:
                 raise
             return commit_stopped(prepared, request.signal, engine="prefect")
-        except EndpointError as error:
+        except SetupError as error:
             give_up(prepared, error, engine="prefect")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Literal
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
@@ -31,6 +32,21 @@ class Endpoint(_Config):
     base_url: str | None = None
     api_key_env: str | None = None
     api_version: str | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_base_url(cls, value: str | None) -> str | None:
+        """Keep secrets out of what is stored: no user, no password, no parameter but the version."""
+        if value is None:
+            return None
+        url = urlsplit(value)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise ValueError("must start with http:// or https:// and name a host")
+        if "@" in url.netloc or set(parse_qs(url.query)) - {"api-version"}:
+            raise ValueError(
+                "must not carry user, password or parameters; the key goes into an environment variable"
+            )
+        return value
 
 
 class Target(_Config):

@@ -25,7 +25,9 @@ MAX_NAMES = 12  # a message never lists more names than a reader can scan
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return up to `count` of `known` that resemble `name`, best first, ignoring case."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+    by_folded: dict[str, str] = {}
+    for candidate in known:
+        by_folded.setdefault(candidate.casefold(), candidate)
     matches = difflib.get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.5)
     return [by_folded[match] for match in matches]
 

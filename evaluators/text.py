@@ -6,6 +6,7 @@ sides of a comparison always go through the same steps.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,15 +14,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FOLD_BLOCKS = (range(0xB5, 0x588), range(0x1C80, 0x1FFD), range(0xFB00, 0xFB18))
-FOLDED: dict[str, str] = {
-    char: char.casefold()
-    for block in _FOLD_BLOCKS
-    for char in map(chr, block)
-    if char.casefold().lower() != char.lower()
-} | {"\u03a3": "\u03c3"}
-"""Characters that lower-casing alone does not fold; U+03A3, sigma, lower-cases by its place in a word."""
-
+CASED = range(0x20000)  # no script with two cases stands above
 UNCOMPOSED = (
     r"[[\p{M}\x{374}-\x{387}\x{958}-\x{11FF}\x{1F71}-\x{2001}\x{2126}-\x{212B}\x{2329}\x{232A}\x{2ADC}"
     r"\x{F900}-\x{FB4E}\x{1D15E}-\x{1D1C0}\x{2F800}-\x{2FA1F}]--[\x{FE00}-\x{FE0F}]]"
@@ -50,11 +43,18 @@ _RARE_SPACE = r"[[\s\x1C-\x1F]--\x20]"
 
 
 def fold_case(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fold case so that two texts become equal exactly when their `str.casefold` forms are."""
-    marked = "[" + "".join(FOLDED) + "]"
-    return _change(frame, marked, lambda text: text.str.replace_many(FOLDED)).with_columns(
-        pl.all().str.to_lowercase()
+    """Fold case as `str.casefold` does."""
+    ascii_only = frame.select((~pl.all().str.contains(r"[^\x00-\x7F]")).all()).row(0, named=True)
+    return frame.with_columns(
+        pl.col(name).str.to_lowercase() if plain else pl.col(name).str.replace_many(list_folds())
+        for name, plain in ascii_only.items()
     )
+
+
+@cache
+def list_folds() -> dict[str, str]:
+    """Return every character that case folding changes, and what it becomes."""
+    return {char: char.casefold() for char in map(chr, CASED) if char.casefold() != char}
 
 
 def compose(frame: pl.DataFrame) -> pl.DataFrame:
@@ -81,11 +81,11 @@ def split_compat(frame: pl.DataFrame) -> pl.DataFrame:
     engine here draws both elsewhere. An article needs its neighbours for its borders, so of two in a row
     only a second round finds the other.
     """
-    text = pl.all().str.replace_all(_PUNCTUATION, "")
+    frame = frame.with_columns(pl.all().str.replace_all(_PUNCTUATION, ""))
     for _ in range(2):
-        text = text.str.replace_all(_ARTICLE, "$1 $2")
-    text = text.str.replace_all(_RARE_SPACE, " ")
-    return frame.select(text.str.split(" ").list.filter(pl.element() != ""))
+        frame = _change(frame, _ARTICLE, lambda text: text.str.replace_all(_ARTICLE, "$1 $2"))
+    frame = _change(frame, _RARE_SPACE, lambda text: text.str.replace_all(_RARE_SPACE, " "))
+    return frame.select(pl.all().str.split(" ").list.filter(pl.element() != ""))
 
 
 def count_overlap(tokens: pl.DataFrame, left: str, right: str) -> pl.Series:

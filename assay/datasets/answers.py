@@ -62,7 +62,7 @@ def read_answers(path: str) -> pl.DataFrame:
 
 def _read_csv(file: Path, shown: str) -> tuple[pl.DataFrame, pl.Series]:
     table, lines = parse_table(read_source(file, shown=shown))
-    return table.select(pick_column(table, names).alias(column) for column, names in NAMES.items()), lines
+    return _pick_columns(table), lines
 
 
 def _read_json_lines(file: Path, shown: str) -> tuple[pl.DataFrame, pl.Series]:
@@ -85,10 +85,15 @@ def _read_parquet(file: Path, shown: str) -> tuple[pl.DataFrame, None]:
     try:
         table = pl.read_parquet(io.BytesIO(data))
         wanted = [name for names in NAMES.values() for name in names if name in table.columns]
-        table = table.select(_text_column(table[name]) for name in wanted)
+        return _pick_columns(table.with_columns(_text_column(table[name]) for name in wanted)), None
     except (pl.exceptions.PolarsError, TypeError) as error:
         raise InputError(f"cannot be read as Parquet: {error}", path=shown) from error
-    return table.select(pick_column(table, names).alias(column) for column, names in NAMES.items()), None
+
+
+def _pick_columns(table: pl.DataFrame) -> pl.DataFrame:
+    if table.is_empty():
+        return pl.DataFrame()
+    return table.with_columns(**{column: pick_column(table, names) for column, names in NAMES.items()})
 
 
 def _text_column(column: pl.Series) -> pl.Series:
@@ -101,7 +106,7 @@ def _text_column(column: pl.Series) -> pl.Series:
 def _check_answers(cells: pl.DataFrame, shown: str, unit: str) -> pl.DataFrame:
     cells = cells.with_columns(pl.col(*KEY).replace("", None))
     table = cells.with_columns(pl.col("turn", "trial").str.extract(_WHOLE).cast(pl.Int32))
-    table = table.with_columns(first=pl.col("place").first().over(KEY))
+    table = table.with_columns(first=pl.col("place").first().over("id", *_or_zero("turn", "trial")))
     faults = LineFaults(unit)
     odd = [
         pl.when(cells[name].is_not_null() & table[name].is_null()).then(
@@ -129,15 +134,23 @@ def _check_answers(cells: pl.DataFrame, shown: str, unit: str) -> pl.DataFrame:
     ).select(COLUMNS)
 
 
+def _or_zero(*names: str) -> list[pl.Expr]:
+    """A turn or trial that is not given is the first, so both spellings are the same answer."""
+    return [pl.col(name).fill_null(0) for name in names]
+
+
 def _check_items(texts: Sequence[str | None], places: Sequence[int], faults: LineFaults) -> list[str | None]:
-    checked: list[str | None] = []
-    for place, text in zip(places, texts, strict=True):
+    checked: list[str | None] = [None] * len(texts)
+    for row, text in enumerate(texts):
+        if text is None:
+            continue
         try:
-            items = None if text is None else parse_json(text)
+            items = parse_json(text)
         except ValueError as error:
-            items = None
-            faults.add(place, f"output_items is text that is not JSON: {error}")
-        if not isinstance(items, list | None):
-            faults.add(place, f"output_items is {name_kind(items)}, expected a list")
-        checked.append(None if items is None else dump_json(items))
+            faults.add(places[row], f"output_items is text that is not JSON: {error}")
+            continue
+        if isinstance(items, list):
+            checked[row] = dump_json(items)
+        else:
+            faults.add(places[row], f"output_items is {name_kind(items)}, expected a list")
     return checked

@@ -53,10 +53,8 @@ def text_of(value: JsonValue) -> str | None:
 
 def text_series(values: Sequence[JsonValue]) -> pl.Series:
     """Return values as a String column, by the rules of `text_of`."""
-    try:
-        return pl.Series(values, dtype=pl.String, strict=True)
-    except TypeError:
-        return pl.Series([text_of(value) for value in values], dtype=pl.String)
+    plain = set(map(type, values)) <= {str, type(None)}
+    return pl.Series(values if plain else [text_of(value) for value in values], dtype=pl.String)
 
 
 def tag_list(value: JsonValue) -> list[str] | None:

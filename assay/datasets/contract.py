@@ -22,7 +22,7 @@ class Dialect:
         accepts: The form in a few words, for messages.
         claims: From a path and the beginning of its text to whether this dialect reads it. At most
             one dialect claims a file.
-        read: From a file to its document; a file without rows gives a document without rows.
+        read: From a file that is not blank to its document, which has no rows when the file has none.
     """
 
     name: str

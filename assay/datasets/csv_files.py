@@ -43,6 +43,8 @@ def read(source: Source) -> Document:
         InputError: Ragged rows, repeated headers, stray quotes, or such a cell that is not JSON.
     """
     table, lines = parse_table(source)
+    if table.is_empty():
+        return Document(source.shown, "csv", ROWS.empty(), None, source.sha256)
     columns = {name: pick_column(table, names) for name, names in STANDARD_NAMES.items()}
     tag = columns.pop("tags").replace("", None)
     rows = table.select(

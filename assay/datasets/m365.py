@@ -84,13 +84,7 @@ def read(source: Source) -> Document:
             `id`, `name`, `category` and `notes` are accepted on top of it, there or in `extensions`.
     """
     root = parse_document(source)
-    version = root.get("schemaVersion") if isinstance(root, dict) else None
-    warnings: tuple[str, ...] = ()
-    if version is None:
-        warnings = (f"{source.shown}: no schemaVersion; read as 1.0.0",)
-    elif not isinstance(version, str) or not _VERSION.fullmatch(version):
-        message = f'{dump_json(version)} is not supported; accepted: 1.x and 2.x, such as "1.2.0"'
-        raise source.error(message, pointer="schemaVersion")
+    warnings = _check_version(source, root)
     defaults = None
     if isinstance(root, dict) and "default_evaluators" in root:
         defaults = _read_uses(_Node(source, root, ""), "default_evaluators")
@@ -103,6 +97,17 @@ def read(source: Source) -> Document:
     lines = find_lines(source.text, rows["source_line"].to_list())
     rows = rows.with_columns(source_line=pl.Series(lines, dtype=pl.Int64))
     return Document(source.shown, "m365", rows, defaults, source.sha256, warnings)
+
+
+def _check_version(source: Source, root: JsonValue) -> tuple[str, ...]:
+    """Refuse a version that is neither 1.x nor 2.x; warn about a missing one."""
+    version = root.get("schemaVersion") if isinstance(root, dict) else None
+    if version is None:
+        return (f"{source.shown}: no schemaVersion; read as 1.0.0",)
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        message = f'{dump_json(version)} is not supported; accepted: 1.x and 2.x, such as "1.2.0"'
+        raise source.error(message, pointer="schemaVersion")
+    return ()
 
 
 def _iterate_items(source: Source, root: JsonValue) -> Iterator[_Node]:
@@ -154,6 +159,11 @@ def _read_item(node: _Node) -> list[dict[str, object]]:
         return [{**_read_turn(node), **_read_labels(node), "turn": 0, "turn_count": 1}]
     if "prompt" in value:
         raise node.error("both prompt and turns; an item holds one of them")
+    return _read_thread(node)
+
+
+def _read_thread(node: _Node) -> list[dict[str, object]]:
+    value = node.value
     for field in _NOT_BESIDE_TURNS:
         if field in value:
             raise node.error("stands beside turns; it belongs into a turn", field)
@@ -188,12 +198,7 @@ def _read_turn(node: _Node) -> dict[str, object]:
             raise node.error(f"{name_kind(text)}, expected text", field)
     if not node.value["prompt"]:
         raise node.error("empty", "prompt")
-    uses = _read_uses(node, "evaluators") if "evaluators" in node.value else ()
-    mode = node.value.get("evaluators_mode", "extend")
-    if mode not in MODES:
-        raise node.error(f"{dump_json(mode)}; accepted: {list_names(MODES)}", "evaluators_mode")
-    if mode == "replace" and not uses:
-        raise node.error("replace without evaluators would score nothing; name some", "evaluators_mode")
+    uses, mode = _read_evaluation(node)
     return {
         "query": node.value["prompt"],
         **{field: node.value.get(field) for field in _TEXTS[1:]},
@@ -203,6 +208,16 @@ def _read_turn(node: _Node) -> dict[str, object]:
         "source_line": node.offset,  # a line once all rows are framed
         "item_json": node.text,
     }
+
+
+def _read_evaluation(node: _Node) -> tuple[tuple[EvaluatorUse, ...], JsonValue]:
+    uses = _read_uses(node, "evaluators") if "evaluators" in node.value else ()
+    mode = node.value.get("evaluators_mode", "extend")
+    if mode not in MODES:
+        raise node.error(f"{dump_json(mode)}; accepted: {list_names(MODES)}", "evaluators_mode")
+    if mode == "replace" and not uses:
+        raise node.error("replace without evaluators would score nothing; name some", "evaluators_mode")
+    return uses, mode
 
 
 def _read_labels(node: _Node) -> dict[str, object]:

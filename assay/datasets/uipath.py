@@ -47,19 +47,13 @@ def read(source: Source) -> Document:
         InputError: The set breaks its format, refers to an unknown evaluator, repeats an evaluation
             id, or gives an evaluator nothing to compare with.
     """
-    root = parse_document(source)
-    if not isinstance(root, dict):
-        raise source.error(f"{name_kind(root)}, expected an object with evaluations")
-    version = root.get("version")
-    if version not in (None, "1.0"):
-        message = f'{dump_json(version)} is not supported; accepted: the text "1.0", or none in older sets'
-        raise source.error(message, pointer="version")
+    root, coded = _parse_set(source)
     sets = Path(source.shown).parent
     shown = str((sets.parent if sets.name else Path("..")) / EVALUATORS)
     known = read_evaluators(source.path.resolve().parent.parent / EVALUATORS, shown=shown)
     used, warnings = _bind_references(source, root, known, shown)
     spans = _find_evaluations(source, root)
-    evaluations = _read_evaluations(source, root, known, coded=version is not None)
+    evaluations = _read_evaluations(source, root, known, coded=coded)
     lines = find_lines(source.text, [start for start, _ in spans])
     records = [
         _read_record(evaluation)
@@ -67,9 +61,23 @@ def read(source: Source) -> Document:
         for index, (evaluation, line, (start, end)) in enumerate(zip(evaluations, lines, spans, strict=True))
     ]
     defaults = _spread_uses(records, [build_uses(used, evaluation) for evaluation in evaluations])
-    digest = sha_text(source.sha256, *(evaluator.sha256 for evaluator in used)) if used else source.sha256
     rows = frame_rows(records)
-    return Document(source.shown, "uipath", rows, defaults if used else None, digest, warnings)
+    if not used:
+        return Document(source.shown, "uipath", rows, None, source.sha256, warnings)
+    digest = sha_text(source.sha256, *(evaluator.sha256 for evaluator in used))
+    return Document(source.shown, "uipath", rows, defaults, digest, warnings)
+
+
+def _parse_set(source: Source) -> tuple[dict[str, JsonValue], bool]:
+    """Return a set, and whether it is of today's generation, which has a version."""
+    root = parse_document(source)
+    if not isinstance(root, dict):
+        raise source.error(f"{name_kind(root)}, expected an object with evaluations")
+    version = root.get("version")
+    if version not in (None, "1.0"):
+        message = f'{dump_json(version)} is not supported; accepted: the text "1.0", or none in older sets'
+        raise source.error(message, pointer="version")
+    return root, version is not None
 
 
 def _bind_references(

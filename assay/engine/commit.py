@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import polars as pl
 
@@ -17,7 +16,6 @@ from assay.store.parts import scan_parts
 from transforms.summary import summarise
 
 if TYPE_CHECKING:
-    from assay.config import Endpoint, RunConfig
     from assay.engine.prepare import Prepared
 
 EXIT_OK, EXIT_UNDECIDED = 0, 3
@@ -57,7 +55,7 @@ def commit(
     counts = _count(scores, samples)
     summary = summarise(scores, scan_parts(folder, ITEMS), request.run_id)
     git_commit, git_dirty = read_git_state()
-    config_json = dump_json(_redacted(request.config))
+    config_json = dump_json(request.config.model_dump(mode="json"))
     run = {
         "run_id": request.run_id,
         "name": request.config.name,
@@ -105,21 +103,6 @@ def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
     first, second = answered.row(0, named=True), evaluated.row(0, named=True)
     spent = {name: first[name] + second[name] for name in ("input_tokens", "output_tokens")}
     return {**first, **second, **spent}
-
-
-def _redacted(config: RunConfig) -> object:
-    """Return the configuration as JSON without what a URL may hide: user, password and query."""
-    target = config.target.model_copy(update={"endpoint": _redact_url(config.target.endpoint)})
-    clean = config.model_copy(update={"judge": _redact_url(config.judge), "target": target})
-    return clean.model_dump(mode="json")
-
-
-def _redact_url(endpoint: Endpoint | None) -> Endpoint | None:
-    if endpoint is None or endpoint.base_url is None:
-        return endpoint
-    url = urlsplit(endpoint.base_url)
-    plain = urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
-    return endpoint.model_copy(update={"base_url": plain})
 
 
 def _judge_outcome(

@@ -10,7 +10,7 @@ from assay.engine.batch import Batch, run_batch
 from assay.engine.commit import Outcome, commit
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import open_tools
-from assay.errors import EndpointError, UndecidedError
+from assay.errors import SetupError, UndecidedError
 from assay.store.parts import discard_run, has_part
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
     SIGINT and SIGTERM end the run in order: what is stored is committed as `partial`.
 
     Raises:
-        EndpointError: The first calls proved a key, model or URL wrong; nothing is left in the store.
+        SetupError: The first calls proved a key, model or URL wrong; nothing is left in the store.
         UndecidedError: The endpoint failed later; what is stored is committed as `partial`.
     """
     work = _Work()
@@ -39,7 +39,7 @@ def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
         except asyncio.CancelledError:
             if request.signal is None:
                 raise
-        except EndpointError as error:
+        except SetupError as error:
             give_up(prepared, error, engine=ENGINE)
     if request.signal is not None:
         return commit_stopped(prepared, request.signal, engine=ENGINE)
@@ -55,11 +55,11 @@ def commit_stopped(prepared: Prepared, signal: Signals, *, engine: str) -> Outco
     return Outcome(outcome.run_id, "partial", EXIT_CODES[signal], message)
 
 
-def give_up(prepared: Prepared, error: EndpointError, *, engine: str) -> NoReturn:
-    """End a run whose endpoint does not work.
+def give_up(prepared: Prepared, error: SetupError, *, engine: str) -> NoReturn:
+    """End a run that cannot work: its endpoint, mostly.
 
     Raises:
-        EndpointError: Nothing was scored; the run is gone from the store.
+        SetupError: Nothing was scored; the run is gone from the store.
         UndecidedError: Something was; it is committed as `partial`.
     """
     if not has_part(prepared.folder.part("scores", 0)):

@@ -14,6 +14,7 @@ from assay.contracts.tables import EVERY_ITEM, ITEMS, PLAN
 from assay.engine.intake import ANSWERS_TABLE, hash_inputs, read_intake
 from assay.engine.planning import count_evaluations, make_plan
 from assay.engine.request import RunRequest
+from assay.engine.tools import check_endpoints
 from assay.store.catalog import find_run
 from assay.store.layout import RunFolder, create_run, open_store
 from assay.store.parts import discard_run, write_part, write_request
@@ -45,6 +46,7 @@ def prepare(config: RunConfig) -> Prepared:
     """
     intake = read_intake(config)
     plan = make_plan(intake, config)
+    check_endpoints(config)
     starts = batch_starts(intake.items.table, config.batch_size or _batch_size(plan, config))
     store = open_store(config.store, create=True)
     started_at = datetime.now(UTC)

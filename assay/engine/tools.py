@@ -39,6 +39,19 @@ class Tools:
     judge: ModelChat | None
 
 
+def check_endpoints(config: RunConfig) -> None:
+    """Refuse an endpoint without a key or with a URL that cannot be called, without calling it.
+
+    Raises:
+        ConfigError: The message names the variable or URL.
+    """
+    for endpoint in (config.target.endpoint, config.judge):
+        if endpoint is not None:
+            from assay.chat.endpoints import locate_model  # the client takes a second to import
+
+            locate_model(endpoint)
+
+
 @asynccontextmanager
 async def open_tools(config: RunConfig) -> AsyncGenerator[Tools]:
     """Open the target and the judge, and close them at the end.

@@ -37,6 +37,7 @@ CONTAINS: dict[str, Any] = {
     "evaluatorTypeId": "uipath-contains",
     "evaluatorConfig": {"name": "Has", "targetOutputKey": "a.b[0].c-d", "case_sensitive": True},
 }
+DEFAULTS: dict[str, Any] = {"targetOutputKey": "a", "defaultEvaluationCriteria": {"expectedOutput": "b"}}
 LEGACY: dict[str, Any] = {"id": "eq", "name": "Equal", "category": 0, "type": 1, "targetOutputKey": "sum"}
 
 
@@ -242,10 +243,7 @@ def test_a_set_that_breaks_its_format_is_refused_with_a_pointer(
         ([EXACT, EXACT | {"id": "7c1e"}], r"second\.json: id: id '7c1e' is also that of .*first\.json"),
         ([EXACT, EXACT | {"id": "other"}], r"second\.json has the name 'Same', as has .*first\.json"),
         ([EXACT | {"evaluatorConfig": [1]}], r"first\.json: evaluatorConfig: expected an object"),
-        (
-            [EXACT | {"evaluatorConfig": {"targetOutputKey": "a", "defaultEvaluationCriteria": {"expectedOutput": 1}}}],
-            r"first\.json: the default expectedOutput has no 'a'",
-        ),
+        ([EXACT | {"evaluatorConfig": DEFAULTS}], r"first\.json: the default expectedOutput has no 'a'"),
     ],
 )  # fmt: skip
 def test_an_evaluator_file_that_cannot_be_used_is_named(
