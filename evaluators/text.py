@@ -81,11 +81,14 @@ def split_compat(frame: pl.DataFrame) -> pl.DataFrame:
     engine here draws both elsewhere. An article needs its neighbours for its borders, so of two in a row
     only a second round finds the other.
     """
-    frame = frame.with_columns(pl.all().str.replace_all(_PUNCTUATION, ""))
+    text = pl.all().str.replace_all(_PUNCTUATION, "")
     for _ in range(2):
-        frame = _change(frame, _ARTICLE, lambda text: text.str.replace_all(_ARTICLE, "$1 $2"))
-    frame = _change(frame, _RARE_SPACE, lambda text: text.str.replace_all(_RARE_SPACE, " "))
-    return frame.select(pl.all().str.split(" ").list.filter(pl.element() != ""))
+        text = text.str.replace_all(_ARTICLE, "$1 $2")
+    spaced = _change(
+        frame.with_columns(text), _RARE_SPACE, lambda rare: rare.str.replace_all(_RARE_SPACE, " ")
+    )
+    word = pl.element()
+    return spaced.select(pl.all().str.split(" ").list.eval(word.filter(word != "")))
 
 
 def count_overlap(tokens: pl.DataFrame, left: str, right: str) -> pl.Series:

@@ -55,7 +55,9 @@ class Output:
     def start_log(self) -> None:
         """Send the log where it belongs."""
         logger = logging.getLogger("assay")
-        logger.handlers.clear()
+        for handler in [*logger.handlers]:
+            logger.removeHandler(handler)
+            handler.close()
         logger.setLevel(logging.DEBUG)
         stream = logging.StreamHandler(sys.stderr)
         stream.setLevel(self.log_level.upper())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from assay.contracts.json_text import PLAIN, DuplicateKeyError, JsonValue, NonFiniteError, parse_json
 from assay.datasets.cells import name_kind
-from assay.datasets.files import find_place
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from assay.datasets.files import Source
 
-BATCH_LINES = 20_000  # parsed objects held at once; a frame of the same rows is far smaller
+BATCH_LINES = 4_000  # parsed objects held at once: few enough to stay in the cache
 MAX_FAULTS = 20
 BLANKS = " \t\r\n"
 _TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}\[\]]|NaN|-?Infinity', re.DOTALL)
@@ -85,8 +84,9 @@ def parse_document(source: Source) -> JsonValue:
     except (ValueError, RecursionError) as error:
         offset, message = _explain(error, source.text)
         raise source.error(message, offset=offset) from error
-    for offset, message in find_lone_surrogates(source.text):
-        raise source.error(message, offset=offset)
+    lone = find_lone_surrogate(source.text)
+    if lone:
+        raise source.error(lone[1], offset=lone[0])
     return value
 
 
@@ -100,9 +100,6 @@ def parse_lines(source: Source, faults: LineFaults) -> Iterator[Lines]:
     Yields:
         Batches of lines, in order.
     """
-    for offset, message in find_lone_surrogates(source.text):
-        line, column = find_place(source.text, offset)
-        faults.add(line, message, column)
     batch = Lines()
     for number, raw in enumerate(source.text.split("\n"), start=1):
         line = raw.strip(BLANKS)
@@ -125,15 +122,17 @@ def _parse_line(line: str, number: int, raw: str, faults: LineFaults) -> dict[st
         value, end = PLAIN.raw_decode(line)
     except (ValueError, RecursionError) as error:
         offset, message = _explain(error, line)
-        faults.add(number, message, None if offset is None else raw.index(line) + offset + 1)
-        return None
-    if end != len(line):
-        column = raw.index(line) + end + 1
-        faults.add(number, "a second value on the line; one object per line is accepted", column)
-    elif isinstance(value, dict):
-        return value
     else:
-        faults.add(number, f"{name_kind(value)}, expected an object")
+        if end != len(line):
+            offset, message = end, "a second value on the line; one object per line is accepted"
+        elif not isinstance(value, dict):
+            offset, message = None, f"{name_kind(value)}, expected an object"
+        else:
+            lone = find_lone_surrogate(line)
+            if lone is None:
+                return value
+            offset, message = lone
+    faults.add(number, message, None if offset is None else raw.index(line) + offset + 1)
     return None
 
 
@@ -190,13 +189,14 @@ def outer_keys(head: str) -> set[str]:
     return keys
 
 
-def find_lone_surrogates(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the offset of each escape in JSON text that is half a surrogate pair, with a message."""
+def find_lone_surrogate(text: str) -> tuple[int, str] | None:
+    """Return the offset of the first escape in JSON text that is half a surrogate pair, with a message."""
     if "\\u" not in text:
-        return
+        return None
     for escape in _ESCAPES.finditer(text):
         if escape.group(1):
-            yield escape.start(), f"{escape.group()} is half of a surrogate pair, not a character"
+            return escape.start(), f"{escape.group()} is half of a surrogate pair, not a character"
+    return None
 
 
 def _explain(error: Exception, text: str) -> tuple[int | None, str]:

@@ -32,7 +32,7 @@ def test_an_evaluator_is_found_by_name_and_alias(name: str, canonical: str) -> N
     ("name", "hint"),
     [
         ("PartialMach", "PartialMatch"),
-        ("EXACTMATCH", "exactMatch"),
+        ("EXACTMATCH", "ExactMatch"),
         ("uipath-json-similarity", "uipath-contains"),
         ("uipath-llm-judge-output-semantic-similarity", "known: "),
         ("builtin.f1_score", "known: "),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def test_with_a_text_no_reference_is_needed(score: Callable[..., pl.DataFrame]) 
     assert result["reason"].to_list() == [None, "no response"]
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_a_part_is_always_found(
     score: Callable[..., pl.DataFrame], before: str, part: str, after: str

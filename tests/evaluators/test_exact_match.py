@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def test_a_missing_or_blank_reference_is_skipped_by_name(score: Callable[..., pl
     assert result["score"].null_count() == 3
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text().filter(lambda text: text.split() != []))
 def test_every_text_equals_itself(score: Callable[..., pl.DataFrame], text: str) -> None:
     rows = {"response": [text, f" {text}\n"], "expected_response": [text, text]}
@@ -64,6 +65,7 @@ def test_every_text_equals_itself(score: Callable[..., pl.DataFrame], text: str)
     assert result["score"].to_list() == [1.0, 1.0]
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_folded_equality_is_that_of_casefold(
     score: Callable[..., pl.DataFrame], left: str, right: str

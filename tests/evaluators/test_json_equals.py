@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def test_negated_turns_the_score_around(score: Callable[..., pl.DataFrame]) -> N
     assert compare(score, "1", "1", negated=True) == (0.0, None)
 
 
+@settings(max_examples=50, deadline=None)
 @given(VALUES)
 def test_every_value_equals_itself_in_any_key_order(score: Callable[..., pl.DataFrame], value: Any) -> None:
     forward, indented = json.dumps(value), json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False)
@@ -95,6 +96,7 @@ def test_every_value_equals_itself_in_any_key_order(score: Callable[..., pl.Data
     assert compare(score, forward, expected) == (1.0, None)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text().filter(lambda text: text.split() != []))
 def test_every_text_equals_itself(score: Callable[..., pl.DataFrame], text: str) -> None:
     assert compare(score, text, text) == (1.0, None)

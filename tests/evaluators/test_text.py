@@ -6,7 +6,7 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.text import UNCOMPOSED, compose, count_overlap, fold_case, split_compat, split_words
@@ -101,6 +101,7 @@ def test_compat_words_have_the_borders_of_python(text: str, tokens: list[str]) -
     assert split_like_sdk(text) == tokens
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(BAGS, BAGS), min_size=1, max_size=6))
 def test_overlap_counts_each_token_as_often_as_both_sides_have_it(
     pairs: list[tuple[list[str], list[str]]],
