@@ -47,10 +47,11 @@ def _count(scores: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
         skipped=skipped.sum().cast(pl.Int64),
         scored=pl.col("score").is_not_null().sum().cast(pl.Int64),
         attempted=(~skipped).sum().cast(pl.Int64),
-        mean=pl.col("score").sort().mean(),  # one order of addition: the same scores, the same last digit
+        mean=pl.col("score").drop_nulls().sort(),
     )
     attempted = pl.when(pl.col("attempted") > 0).then(pl.col("attempted"))
     return counts.with_columns(
+        mean=pl.col("mean").list.mean(),  # one order of addition: the same scores, the same last digit
         pass_rate=pl.col("passed") / attempted,
         pass_rate_low=pl.col("passed") / attempted,
         pass_rate_high=(pl.col("passed") + pl.col("errored")) / attempted,
