@@ -18,7 +18,7 @@ import difflib
 from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 MAX_NAMES = 12  # a message never lists more names than a reader can scan
 
@@ -80,10 +80,27 @@ class ConfigError(SetupError):
     """An option, evaluator, mapping, selection or reference is not acceptable."""
 
     @classmethod
-    def unknown(cls, kind: str, name: str, known: Iterable[str], *, where: str = "") -> Self:
-        """Build the message for a name that is not among `known`, nearest names first."""
+    def unknown(
+        cls,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        where: str = "",
+        aliases: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Build the message for a name that is not among `known`, nearest names first.
+
+        Args:
+            kind: What the name should be one of.
+            name: What was given.
+            known: What would be accepted.
+            where: Place of the name.
+            aliases: Further names that resemblance is looked for in, each with the known name it means.
+        """
         names = sorted(known)
-        close = nearest_names(name, names)
+        meant = {**(aliases or {}), **{each: each for each in names}}
+        close = dict.fromkeys(meant[each] for each in nearest_names(name, meant))
         hint = f"did you mean {list_names(close)}? " if close else ""
         place = f"{where}: " if where else ""
         return cls(f"{place}unknown {kind} {name!r}; {hint}known: {list_names(names) or 'none'}")

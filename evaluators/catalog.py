@@ -71,7 +71,9 @@ def find_evaluator(name: str, *, where: str = "") -> Evaluator:
     """
     known = {alias: each for each in BUILT_IN for alias in (each.name, *each.aliases)}
     if name not in known:
-        raise ConfigError.unknown("evaluator", name, known, where=where)
+        names = {each.name for each in BUILT_IN}
+        aliases = {alias: each.name for alias, each in known.items()}
+        raise ConfigError.unknown("evaluator", name, names, where=where, aliases=aliases)
     return known[name]
 
 

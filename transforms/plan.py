@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 SHA_DIGITS = 16
 SYSTEM_DEFAULTS = ("Relevance", "Coherence")
+NONE_HERE = "[]"  # the evaluators_json of an item whose file says that nothing evaluates it
+NO_EVALUATOR = (
+    "no evaluator named: the dataset names none for some items; choose with --evaluators "
+    "ExactMatch,PartialMatch (see `assay evaluators`), or give a judge (--judge MODEL) for "
+    f"{' and '.join(SYSTEM_DEFAULTS)}"
+)
 
 
 class Resolved(Protocol):
@@ -91,14 +97,18 @@ def build_plan(
 
     Raises:
         ConfigError: An unknown evaluator or option, an override that no evaluation uses, or an item
-            without any evaluator.
+            without any evaluator whose file does not say so.
     """
     kinds = items.uses.unique(maintain_order=True).with_row_index("kind")
     planner = _Planner(request, catalog)
-    plans = [
-        planner.plan_kind(_uses_of(row, defaults[int(row["document"])], request))
-        for row in kinds.iter_rows(named=True)
-    ]
+    plans: list[pl.DataFrame] = []
+    for row in kinds.iter_rows(named=True):
+        uses = _uses_of(row, defaults[int(row["document"])], request)
+        if not uses and row["evaluators_json"] != NONE_HERE:
+            raise ConfigError(NO_EVALUATOR)
+        plans.append(planner.plan_kind(uses))
+    if all(plan.is_empty() for plan in plans):
+        raise ConfigError(NO_EVALUATOR)
     planner.check_overrides()
     if all(plan.equals(plans[0]) for plan in plans):
         shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(-1, pl.Int32))
@@ -163,12 +173,6 @@ class _Planner:
 
     def plan_kind(self, uses: Sequence[EvaluatorUse]) -> pl.DataFrame:
         """Return the PLAN columns, without item and turn, of items that share these uses."""
-        if not uses:
-            raise ConfigError(
-                "no evaluator named: the dataset names none for some items; choose with --evaluators "
-                "ExactMatch,PartialMatch (see `assay evaluators`), or give a judge (--judge MODEL) for "
-                f"{' and '.join(SYSTEM_DEFAULTS)}"
-            )
         rows = {(row["evaluator"], row["options_sha"]): row for row in map(self._resolve, uses)}
         columns = {n: dtype for n, dtype in PLAN.columns.items() if n not in {"item_id", "turn"}}
         return pl.DataFrame(list(rows.values()), schema=columns)

@@ -122,8 +122,15 @@ def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame
         dataset_sha256=hash_inputs(intake, config),
         dialect=", ".join(sorted({document.dialect for document in intake.documents})),
         evaluator_set_sha=sha_text(*(f"{name} {sha}" for name, sha in what)),
-        warnings=intake.warnings,
+        warnings=(*intake.warnings, *_note_idle(intake.items.table, plan)),
     )
+
+
+def _note_idle(items: pl.DataFrame, plan: pl.DataFrame) -> tuple[str, ...]:
+    if plan["item_id"][0] == EVERY_ITEM:
+        return ()
+    idle = items.join(plan, on=["item_id", "turn"], how="anti").height
+    return (f"{idle} turns have no evaluator: their file names none for them",) if idle else ()
 
 
 def _pin_selection(config: RunConfig) -> RunConfig:

@@ -66,9 +66,7 @@ def list_calls(items_json: str) -> str | None:
 def _convert_message(message: JsonObject) -> list[Message]:
     """Return one message as the API takes it; an item without a message is wrapped into one."""
     if "role" not in message:
-        roles = {"assistant": _CALL_TYPES, "tool": _RESULT_TYPES}
-        role = next((role for role, types in roles.items() if message.get("type") in types), None)
-        return _convert_message({"role": role, "content": [message]}) if role else []
+        return _convert_item(message)
     known: JsonObject = {name: message[name] for name in _MESSAGE_KEYS if name in message}
     items = known.get("content")
     if not isinstance(items, list):
@@ -81,6 +79,12 @@ def _convert_message(message: JsonObject) -> list[Message]:
         return [{**known, "content": _join_or_keep(objects)}]
     text = "\n".join(_list_texts(objects)) or None
     return [{**known, "content": text, "tool_calls": [_convert_call(item) for item in calls]}]
+
+
+def _convert_item(item: JsonObject) -> list[Message]:
+    roles = {"assistant": _CALL_TYPES, "tool": _RESULT_TYPES}
+    role = next((role for role, types in roles.items() if item.get("type") in types), None)
+    return _convert_message({"role": role, "content": [item]}) if role else []
 
 
 def _join_or_keep(objects: list[JsonObject]) -> JsonValue:

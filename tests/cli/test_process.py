@@ -51,20 +51,26 @@ def test_a_stored_run_loads_no_client_no_server_and_no_sql() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+class Hold:
+    """A step that answers at once, but lets the third question wait until it is released."""
+
+    def __init__(self) -> None:
+        self.waiting, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, body: dict[str, Any]) -> dict[str, Any]:
+        if "q2" in json.dumps(body):
+            self.waiting.set()
+            self.released.wait(30)
+        return {"reply": "x"}
+
+
 @pytest.mark.usefixtures("api_key")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_commits_what_is_finished_as_partial(
     tmp_path: Path, loopback: Loopback, number: signal.Signals, code: int
 ) -> None:
-    waiting, hold = threading.Event(), threading.Event()
-
-    def block(body: dict[str, Any]) -> dict[str, Any]:
-        if "q2" in json.dumps(body):
-            waiting.set()
-            hold.wait(30)
-        return {"reply": "x"}
-
-    loopback.script([], after=block)
+    hold = Hold()
+    loopback.script([], after=hold)
     data = tmp_path / "d.jsonl"
     data.write_text("".join(f'{{"id":"{n}","query":"q{n}","ground_truth":"x"}}\n' for n in range(4)))
     tokens = [
@@ -78,10 +84,10 @@ def test_a_signal_commits_what_is_finished_as_partial(
         2,
     ]
     process = start("run", data, *tokens, "--store", tmp_path / "s")
-    assert waiting.wait(30)
+    assert hold.waiting.wait(30)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
-    hold.set()
+    hold.released.set()
     assert process.returncode == code, err
     assert "committed as partial" in err
     run = get_run(store=tmp_path / "s")

@@ -110,9 +110,13 @@ def test_without_names_and_judge_the_error_names_the_choices() -> None:
         plan(items(None))
 
 
-def test_an_item_that_would_run_nothing_is_an_error() -> None:
+def test_an_item_may_say_that_nothing_evaluates_it() -> None:
+    assert plan(items([USE("B")], [], mode="replace"), (USE("A"),)) == [("0", "B", {})]
+
+
+def test_a_plan_without_any_evaluation_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no evaluator named"):
-        plan(items([], mode="replace"), (USE("A"),))
+        plan(items([], [], mode="replace"), (USE("A"),))
 
 
 def test_options_of_the_user_win_over_those_of_the_file_under_any_name() -> None:
