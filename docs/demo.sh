@@ -17,5 +17,4 @@ step run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch,Citatio
 step run data/m365/support-desk.json --responses data/answers/m365-support-desk.jsonl --name m365
 step run data/csv/faq.csv --evaluators ExactMatch,Contains --name csv -q
 step run data/uipath/ticket-agent --responses data/answers/uipath-ticket-agent.jsonl --name uipath
-step runs
-step query "select r.name, s.evaluator, count(*) filter (where passed) as passed, count(*) as of, round(avg(score), 3) as mean from scores s join runs r using (run_id) group by all order by all"
+step query "select r.name, s.evaluator, count(*) filter (where s.passed) as passed, count(*) as evaluated, round(avg(score), 3) as mean from scores s join runs r using (run_id) group by all order by all"

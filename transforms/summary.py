@@ -96,6 +96,19 @@ def failed_rows(scores: pl.LazyFrame, samples: pl.LazyFrame, items: pl.LazyFrame
     )
 
 
-def worst_rows(failed: pl.LazyFrame, count: int) -> pl.DataFrame:
-    """Return the first of `failed_rows` per item and turn, at most `count`."""
-    return failed.unique(["item_id", "turn"], keep="first", maintain_order=True).head(count).collect()
+def worst_items(failed: pl.LazyFrame, count: int) -> pl.DataFrame:
+    """Gather `failed_rows` per item and turn, the worst first, at most `count`.
+
+    Returns:
+        Columns item_id, turn, category, verdicts (such as `ExactMatch 0, PartialMatch 0.25`), expected,
+        actual, reason, error; the last two are the first there is.
+    """
+    score = pl.col("score").round(3).cast(pl.String).str.strip_suffix(".0")
+    verdict = pl.when(pl.col("status") == "error").then(pl.lit("error")).otherwise(score.fill_null("-"))
+    gathered = failed.group_by("item_id", "turn", maintain_order=True).agg(
+        pl.col("category").first(),
+        pl.format("{} {}", "evaluator", verdict).str.join(", ").alias("verdicts"),
+        pl.col("expected", "actual").first(),
+        pl.col("reason", "error").drop_nulls().first(),
+    )
+    return gathered.head(count).collect()

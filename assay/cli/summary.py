@@ -12,7 +12,7 @@ from assay.contracts.tables import ITEMS, SAMPLES, SCORES
 from assay.store.catalog import read_run, read_summary
 from assay.store.layout import RunFolder
 from assay.store.parts import scan_parts
-from transforms.summary import failed_rows, worst_rows
+from transforms.summary import failed_rows, worst_items
 
 if TYPE_CHECKING:
     from assay.cli.output import Output
@@ -38,7 +38,7 @@ class Summary:
 def read_run_summary(store: Store, run_id: str) -> Summary:
     """Read what the summary of a committed run shows."""
     folder = RunFolder(store, run_id)
-    worst = worst_rows(scan_failed(folder), WORST)
+    worst = worst_items(scan_failed(folder), WORST)
     return Summary(read_run(store, run_id), read_summary(store, run_id), worst, folder)
 
 
@@ -124,15 +124,11 @@ def _percent(column: str) -> pl.Expr:
 def _describe(row: dict[str, object]) -> str:
     turn = f" turn {row['turn']}" if row["turn"] else ""
     category = f" [{row['category']}]" if row["category"] else ""
-    if row["error"]:
-        head = f"  {row['item_id']}{turn}{category}  {row['evaluator']} error  {_short(row['error'])}"
-    else:
-        score = row["score"]
-        shown = f"{score:.3g}" if isinstance(score, float) else "-"
-        head = f"  {row['item_id']}{turn}{category}  {row['evaluator']} {shown}"
-    lines = [head, f"    expected: {_short(row['expected'])}", f"    actual:   {_short(row['actual'])}"]
-    if row["reason"] is not None:
-        lines.append(f"    reason:   {_short(row['reason'])}")
+    lines = [f"  {row['item_id']}{turn}{category}  {row['verdicts']}"]
+    lines += [f"    expected: {_short(row['expected'])}", f"    actual:   {_short(row['actual'])}"]
+    lines += [
+        f"    {name + ':':9} {_short(row[name])}" for name in ("reason", "error") if row[name] is not None
+    ]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from assay.contracts.tables import ITEMS, SAMPLES, SCORES, conform
-from transforms.summary import failed_rows, summarise, worst_rows
+from transforms.summary import failed_rows, summarise, worst_items
 
 THRESHOLD = 0.5
 
@@ -92,5 +92,8 @@ def test_the_worst_items_come_first_once_each() -> None:
         ("1", "B"),
         ("2", "A"),
     ]
-    worst = worst_rows(failed, 2)
-    assert worst.select("item_id", "actual", "category").rows() == [("3", "z", "c"), ("1", "x", "c")]
+    worst = worst_items(failed, 2)
+    assert worst.select("item_id", "verdicts", "actual", "category").rows() == [
+        ("3", "A error", "z", "c"),
+        ("1", "A 0, B 0.4", "x", "c"),
+    ]
