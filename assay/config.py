@@ -13,7 +13,7 @@ TargetKind = Literal["stored", "openai", "azure"]
 
 
 class _Config(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Endpoint(_Config):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import socket
+import sys
 import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -98,6 +99,11 @@ class Loopback(ThreadingHTTPServer):
         """Forget a connection that ends."""
         self._sockets.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that was killed between two requests."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def stop(self) -> None:
         """End every connection, thread and the server itself."""

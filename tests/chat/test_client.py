@@ -158,11 +158,13 @@ async def test_complaint_about_a_value_is_not_read_as_a_refusal(loopback: Loopba
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 500])
-async def test_key_echoed_by_the_server_is_hidden(loopback: Loopback, api_key: str, status: int) -> None:
+async def test_key_echoed_by_the_server_is_hidden(
+    loopback: Loopback, api_key: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = {"error": {"message": f"key {api_key} is odd"}}
     loopback.script([], after={"status": status, "body": body, "headers": {"retry-after": "99"}})
-    endpoint = Endpoint(model="m", base_url=f"{loopback.base_url}?code={api_key}")
-    async with open_chat(endpoint, concurrency=1, timeout_s=10) as chat:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{loopback.base_url}?code={api_key}")
+    async with open_chat(Endpoint(model="m"), concurrency=1, timeout_s=10) as chat:
         with pytest.raises(AssayError, match=r"key \*\*\* is odd") as caught:
             await chat.complete(HELLO)
         assert api_key not in f"{caught.value!r} {chat!r} {chat.place!r}"

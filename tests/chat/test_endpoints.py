@@ -79,8 +79,6 @@ def test_gateway_prefix_before_the_azure_path_is_kept() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "part"),
     [
-        (Endpoint(model="m", base_url="localhost:8000/v1"), "http:// or https://"),
-        (Endpoint(model="m", base_url="http://[::1"), "http:// or https://"),
         (Endpoint(model="d", provider="azure"), "AZURE_OPENAI_ENDPOINT"),
         (Endpoint(model="d", provider="azure", base_url="https://r.example/openai/images"), "unknown path"),
         (
@@ -94,9 +92,17 @@ def test_url_of_another_form_is_refused_with_the_right_form(endpoint: Endpoint, 
         locate_model(endpoint)
 
 
-def test_message_shows_no_secret_of_a_url() -> None:
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "http://[::1"])
+def test_a_url_of_the_environment_must_be_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(ConfigError, match="http:// or https://"):
+        locate_model(Endpoint(model="m"))
+
+
+def test_message_shows_no_secret_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "ftp://me:hush@h/v1?code=hush")
     with pytest.raises(ConfigError) as caught:
-        locate_model(Endpoint(model="m", base_url="ftp://me:hush@h/v1?code=hush"))
+        locate_model(Endpoint(model="m"))
     assert "ftp://h/v1" in str(caught.value)
     assert "hush" not in str(caught.value)
 
