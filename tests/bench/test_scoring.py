@@ -51,9 +51,7 @@ def test_token_f1_beside_a_plain_loop(mode: str) -> None:
     result, columns = clock(lambda: asyncio.run(run_evaluation(evaluation, fields, None)))
     _, loop = clock(lambda: [score_by_loop(a, e) for a, e in rows.iter_rows()])
     assert result.height == ROWS
-    print(
-        f"\nPartialMatch {mode}: {ROWS / columns:,.0f} rows/s, {columns / loop:.2f} x the time of a plain loop"
-    )
+    print(f"\nPartialMatch {mode}: {ROWS / columns:,.0f} rows/s, {columns / loop:.2f} x a plain loop's time")
 
 
 def test_a_whole_run_beside_reading_the_file(tmp_path: Path) -> None:
