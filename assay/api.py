@@ -6,6 +6,7 @@ import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from signal import Signals
 from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +19,7 @@ from assay.engine.driver import ENGINE as LOCAL
 from assay.engine.driver import commit_stopped, drive, give_up
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
 from assay.engine.prepare import Prepared, prepare
-from assay.engine.signals import listening
+from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
 from assay.errors import ConfigError, SetupError
 from assay.store.catalog import find_run, read_run, read_summary
@@ -227,12 +228,14 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
     with listening(_interrupt) as request:
         try:
             return _start_flow(prepared)
-        except KeyboardInterrupt:
-            if request.signal is None:
-                raise
-            return commit_stopped(prepared, request.signal, engine="prefect")
         except SetupError as error:
             give_up(prepared, error, engine="prefect")
+        except BaseException as error:
+            # Prefect has a SIGTERM handler of its own; its exception carries the number.
+            number = request.signal or getattr(error, "signal", None)
+            if number not in EXIT_CODES:
+                raise
+            return commit_stopped(prepared, Signals(number), engine="prefect")
 
 
 def _start_flow(prepared: Prepared) -> Outcome:

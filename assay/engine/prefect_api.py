@@ -91,7 +91,8 @@ def temporary_server(store_root: Path) -> Generator[str]:
     home.mkdir(parents=True, exist_ok=True)
     limit = float(os.environ.get(START_VARIABLE, SERVER_START_S))
     url = f"http://127.0.0.1:{_find_free_port()}/api"
-    with (home / "server.log").open("ab") as log, _changed_environment({"PREFECT_HOME": str(home)}):
+    environment = {"PREFECT_HOME": str(home), "PREFECT_LOGGING_TO_API_ENABLED": "false"}
+    with (home / "server.log").open("ab") as log, _changed_environment(environment):
         command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--no-ui"]
         server = subprocess.Popen(  # noqa: S603 - fixed arguments, no shell
             [*command, "--port", url.split(":")[2].removesuffix("/api")],
