@@ -76,16 +76,11 @@ async def _fetch_samples(batch: Batch, items: pl.DataFrame) -> pl.DataFrame:
 
 
 async def _fetch_stored(target: Target, items: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Let the stored target read the answers of a file, one trial after the other."""
-    trials: list[pl.DataFrame] = []
-    for trial in sorted(answers["trial"].unique().to_list()) or [0]:
-        given = answers.filter(pl.col("trial") == trial).drop("trial")
-        rows = items.drop("response").join(given, on=KEY, how="left", maintain_order="left")
-        if trial:
-            rows = rows.join(given, on=KEY, how="semi", maintain_order="left")
-        samples = await target.fetch_samples(rows, lambda _ok: None)
-        trials.append(samples.with_columns(trial=pl.lit(trial, pl.Int32)))
-    return pl.concat(trials)
+    """Let the stored target read the answers of a file: a row per trial, and one for a turn without any."""
+    given = answers.sort(*KEY, "trial")
+    rows = items.drop("response").join(given, on=KEY, how="left", maintain_order="left_right")
+    samples = await target.fetch_samples(rows.drop("trial"), lambda _ok: None)
+    return samples.with_columns(trial=rows["trial"].fill_null(0))
 
 
 async def score_samples(
@@ -136,7 +131,8 @@ async def _evaluate(
     )
     result = await run_evaluation(evaluation, fields, judging)
     errors = result.filter(pl.col("status") == "error").height
-    batch.monitor.advance(0 if judging else rows.height, errors)
+    told = result["latency_ms"].count() if judging else 0  # the judge has told of those it was asked
+    batch.monitor.advance(rows.height - told, errors)
     return _skip_unasked(result, rows)
 
 

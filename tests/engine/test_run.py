@@ -69,6 +69,24 @@ def test_a_missing_answer_is_an_error_and_never_a_score(run_rows: Callable[..., 
     assert "1 of 2 evaluations ended in an error" in run.message
 
 
+def test_trials_of_an_answer_file_are_samples_of_their_own(
+    run_rows: Callable[..., Run], write_rows: Callable[..., Path]
+) -> None:
+    answers = [
+        {"id": "a", "trial": 1, "response": "4"},
+        {"id": "a", "trial": 0, "response": "5"},
+        {"id": "b", "trial": 2, "response": "Paris"},
+    ]
+    run = run_rows(evaluators="ExactMatch", responses=write_rows(*answers, name="answers.jsonl"))
+    scores = run.scores.sort("item_id", "trial")
+    assert scores.select("item_id", "trial", "passed", "error_code").rows() == [
+        ("a", 0, False, None),
+        ("a", 1, True, None),
+        ("b", 2, True, None),
+        ("c", 0, None, "no_response"),
+    ]
+
+
 @pytest.mark.parametrize(("allowed", "code"), [("0", 3), ("1", 0), ("49%", 3), ("50%", 0)])
 def test_errors_are_allowed_as_a_count_or_a_share(
     run_rows: Callable[..., Run], allowed: str, code: int
