@@ -184,8 +184,8 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
 
 
 def _describe(error: ValidationError) -> str:
-    problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-    return "; ".join(problems)
+    problems = [(each["loc"][-1], each["msg"].removeprefix("Value error, ")) for each in error.errors()]
+    return "; ".join(f"{setting}: {problem}" for setting, problem in problems)
 
 
 def _make_target(settings: Settings) -> dict[str, object]:

@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from assay.cli.output import Output, write_frame
 from assay.cli.summary import read_run_summary, scan_failed, write_summary
@@ -18,7 +19,9 @@ LISTED = (
 )  # fmt: skip
 
 
-def runs(*, limit: int = 20, output: Output = Output()) -> None:
+def runs(
+    *, limit: Annotated[int, Parameter(validator=Number(gte=1))] = 20, output: Output = Output()
+) -> None:
     """List the runs of the store, newest first.
 
     Args:
