@@ -41,7 +41,8 @@ def parse_reply(body: str, *, model: str, latency_ms: float, attempts: int) -> C
 
     Raises:
         CallError: `html_body` not JSON, `error_body` an error object, `no_choices` no answer inside,
-            `refusal` or `content_filter` an answer withheld.
+            `refusal` or `content_filter` an answer withheld. The message holds the server's text in full;
+            whoever shows it hides keys first and shortens then.
     """
     answer = _parse_object(body)
     choice = _find_choice(answer, body)
@@ -51,7 +52,7 @@ def parse_reply(body: str, *, model: str, latency_ms: float, attempts: int) -> C
     if finish == "content_filter":
         raise CallError("content_filter", "the server withheld the answer (finish_reason content_filter)")
     if isinstance(refusal, str) and refusal and not text and not calls:
-        raise CallError("refusal", f"the model refused: {shorten(refusal)}")
+        raise CallError("refusal", f"the model refused: {refusal}")
     usage = _as_object(answer.get("usage"))
     return ChatReply(
         text=mend_text(text),
@@ -81,9 +82,9 @@ def _parse_object(body: str) -> dict[str, JsonValue]:
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        raise CallError("html_body", f"status 200 with a body that is not JSON: {shorten(body)}") from None
+        raise CallError("html_body", f"status 200 with a body that is not JSON: {body}") from None
     if not isinstance(value, dict):
-        raise CallError("no_choices", f"no choices in the answer: {shorten(body)}")
+        raise CallError("no_choices", f"no choices in the answer: {body}")
     return value
 
 
@@ -97,9 +98,9 @@ def _find_choice(answer: dict[str, JsonValue], body: str) -> dict[str, JsonValue
     choice = _as_object(choices[0]) if isinstance(choices, list) and choices else {}
     failure = answer.get("error") or choice.get("error")
     if failure:
-        raise CallError("error_body", f"status 200 with an error: {shorten(find_message(failure))}")
+        raise CallError("error_body", f"status 200 with an error: {find_message(failure)}")
     if not isinstance(choice.get("message"), dict):
-        raise CallError("no_choices", f"no choices in the answer: {shorten(body)}")
+        raise CallError("no_choices", f"no choices in the answer: {body}")
     return choice
 
 

@@ -78,7 +78,7 @@ class Failure:
     def to_error(self, place: Place, *, proven: bool, attempts: int) -> EndpointError | CallError:
         """Return what to raise: a set-up proven wrong ends the run, anything else is a row."""
         said = shorten(place.hide_key(self.message))
-        if self.code == "quota" or (self.code in {"auth", "not_found", "unreachable"} and not proven):
+        if self.code in {"auth", "not_found", "unreachable", "quota"} and not proven:
             return EndpointError(_explain_setup(self.code, said.rstrip("."), place))
         if self.code in _RETRIED and self.wait_s is not None and self.wait_s > LONGEST_OBEYED_S:
             text = (

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from assay.cli.output import Output, write_frame
+from assay.store.catalog import list_problems
 from assay.store.layout import open_store
 from assay.store.query import query as query_store
 
+LONGEST_S = 86_400.0
+
 
 def query(
-    sql: str, /, *, timeout_s: Annotated[float, Parameter(name="--timeout")] = 60.0, output: Output = Output()
+    sql: str,
+    /,
+    *,
+    timeout_s: Annotated[float, Parameter(name="--timeout", validator=Number(gt=0, lte=LONGEST_S))] = 60.0,
+    output: Output = Output(),
 ) -> None:
     """Answer one SQL query over runs, items, plan, samples, scores and summary.
 
@@ -21,4 +30,7 @@ def query(
         timeout_s: Seconds until the query is ended.
     """
     output.start_log()
-    write_frame(query_store(open_store(output.store, create=False), sql, timeout_s=timeout_s), output)
+    store = open_store(output.store, create=False)
+    for problem in list_problems(store):
+        sys.stderr.write(f"warning: left out: {problem}\n")
+    write_frame(query_store(store, sql, timeout_s=timeout_s), output)

@@ -14,6 +14,12 @@ JsonValue: TypeAlias = "bool | int | float | str | Number | list[JsonValue] | di
 
 _encode_text = json.JSONEncoder(ensure_ascii=False).encode
 _SPACE = re.compile(r"[ \t\r\n]*")
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+MAX_DEPTH = 200  # levels of nesting; recursion and other readers end not far beyond
+TOO_DEEP = f"nested too deeply, beyond {MAX_DEPTH} levels"
 
 
 class Number(float):
@@ -30,6 +36,10 @@ class Number(float):
 
 class DuplicateKeyError(ValueError):
     """An object names one key twice."""
+
+
+class UnstorableError(ValueError):
+    """JSON that no table can hold: half a character, or a depth no reader follows."""
 
 
 class NonFiniteError(ValueError):
@@ -72,9 +82,36 @@ def parse_json(text: str) -> JsonValue:
         json.JSONDecodeError: The text is not JSON; `lineno` and `colno` say where.
         DuplicateKeyError: An object repeats a key.
         NonFiniteError: A NaN or Infinity literal.
+        UnstorableError: An escape is half a surrogate pair, or the value is nested too deep. Like the
+            others it is a ValueError.
     """
-    value: JsonValue = STRICT.decode(text)
+    lone = find_lone_surrogate(text)
+    if lone is not None:
+        raise UnstorableError(lone[1])
+    try:
+        value: JsonValue = STRICT.decode(text)
+    except RecursionError as error:
+        raise UnstorableError(TOO_DEEP) from error
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value, MAX_DEPTH):
+        raise UnstorableError(TOO_DEEP)
     return value
+
+
+def find_lone_surrogate(text: str) -> tuple[int, str] | None:
+    """Return the offset of the first escape in JSON text that is half a surrogate pair, with a message."""
+    if "\\u" not in text:
+        return None
+    for escape in _ESCAPES.finditer(text):
+        if escape.group(1):
+            return escape.start(), f"{escape.group()} is half of a surrogate pair, not a character"
+    return None
+
+
+def _is_deep(value: JsonValue, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    members = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deep(member, levels - 1) for member in members)
 
 
 def walk_json(text: str, start: int = 0) -> Iterator[tuple[str | int, int, int]]:

@@ -86,7 +86,7 @@ def _read_parquet(file: Path, shown: str) -> tuple[pl.DataFrame, None]:
         table = pl.read_parquet(io.BytesIO(data))
         wanted = [name for names in NAMES.values() for name in names if name in table.columns]
         return _pick_columns(table.with_columns(_text_column(table[name]) for name in wanted)), None
-    except (pl.exceptions.PolarsError, TypeError) as error:
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         raise InputError(f"cannot be read as Parquet: {error}", path=shown) from error
 
 

@@ -81,7 +81,10 @@ def parse_table(source: Source) -> tuple[pl.DataFrame, pl.Series]:
         return pl.DataFrame(), pl.Series(dtype=pl.Int64)
     bare = records["text"].str.replace_all(_QUOTED, "")
     separator = max(SEPARATORS, key=bare[0].count)
-    names = next(csv.reader([records["text"][0].rstrip("\r")], delimiter=separator))
+    header: str = records["text"][0].rstrip("\r")
+    if "\r" in header:
+        raise source.error("lines end in CR alone; save the file with LF or CRLF line ends", offset=0)
+    names = next(csv.reader([header], delimiter=separator))
     _check_records(source, records, separator, names)
     body = records.slice(1)
     if body.is_empty():

@@ -7,7 +7,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.contracts.json_text import PLAIN, DuplicateKeyError, JsonValue, NonFiniteError, parse_json
+from assay.contracts.json_text import (
+    PLAIN,
+    DuplicateKeyError,
+    JsonValue,
+    NonFiniteError,
+    UnstorableError,
+    find_lone_surrogate,
+    parse_json,
+)
 from assay.datasets.cells import name_kind
 from assay.errors import InputError
 
@@ -20,10 +28,6 @@ BATCH_LINES = 4_000  # parsed objects held at once: few enough to stay in the ca
 MAX_FAULTS = 20
 BLANKS = " \t\r\n"
 _TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}\[\]]|NaN|-?Infinity', re.DOTALL)
-_ESCAPES = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +84,10 @@ def parse_document(source: Source) -> JsonValue:
             with line and column.
     """
     try:
-        value = parse_json(source.text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(source.text)
+    except ValueError as error:
         offset, message = _explain(error, source.text)
         raise source.error(message, offset=offset) from error
-    lone = find_lone_surrogate(source.text)
-    if lone:
-        raise source.error(lone[1], offset=lone[0])
-    return value
 
 
 def parse_lines(source: Source, faults: LineFaults) -> Iterator[Lines]:
@@ -189,16 +189,6 @@ def outer_keys(head: str) -> set[str]:
     return keys
 
 
-def find_lone_surrogate(text: str) -> tuple[int, str] | None:
-    """Return the offset of the first escape in JSON text that is half a surrogate pair, with a message."""
-    if "\\u" not in text:
-        return None
-    for escape in _ESCAPES.finditer(text):
-        if escape.group(1):
-            return escape.start(), f"{escape.group()} is half of a surrogate pair, not a character"
-    return None
-
-
 def _explain(error: Exception, text: str) -> tuple[int | None, str]:
     """Return where `text` is at fault, if that can be told, and what to say about it."""
     match error:
@@ -206,6 +196,8 @@ def _explain(error: Exception, text: str) -> tuple[int | None, str]:
             return error.pos, f"not JSON: {error.msg}"
         case DuplicateKeyError() | NonFiniteError():
             return _find_repeat(text)
+        case UnstorableError():
+            return find_lone_surrogate(text) or (None, str(error))
         case RecursionError():
             return None, "nested too deeply"
         case _:

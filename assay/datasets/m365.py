@@ -176,9 +176,16 @@ def _read_thread(node: _Node) -> list[dict[str, object]]:
     for turn in turns:
         _check_fields(turn, _TURN_FIELDS)
     labels = _read_labels(node)
+    thread = dump_json({key: member for key, member in value.items() if key != "turns"})
     return [
-        {**_read_turn(turn), **labels, "turn": n, "turn_count": len(turns)} for n, turn in enumerate(turns)
+        {**_read_turn(turn), **labels, "turn": n, "turn_count": len(turns), "item_json": _join(turn, thread)}
+        for n, turn in enumerate(turns)
     ]
+
+
+def _join(turn: _Node, thread: str) -> str:
+    """Return the turn's source text with the other fields of its thread under the key `thread`."""
+    return f'{turn.text.rstrip().removesuffix("}")},"thread":{thread}}}'
 
 
 def _check_fields(node: _Node, known: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.contracts.json_text import UnstorableError
 from assay.datasets import uipath
 from assay.datasets.dialects import DIALECTS
 from assay.datasets.files import read_head, read_source
@@ -70,7 +71,7 @@ def _read_file(path: Path, shown: str, dialect: Dialect) -> Document:
         raise source.no_rows
     try:
         document = dialect.read(source)
-    except RecursionError as error:
+    except (RecursionError, UnstorableError) as error:
         raise source.error("a value is nested too deeply") from error
     if document.rows.is_empty():
         raise source.no_rows

@@ -116,10 +116,23 @@ def _build_use(evaluator: Evaluator, evaluation: Evaluation) -> EvaluatorUse:
     return EvaluatorUse(type_id, options, evaluator.name, mapping, evaluator.shown)
 
 
+def _spell_out(value: JsonValue, path: Path) -> str | None:
+    """Return a literal where a placeholder cannot say it: a null that is expected, JSON inside a text."""
+    try:
+        found = value_at(value, path)
+    except LookupError:
+        return None
+    return write_literal(found) if found is None or (path and isinstance(value, str)) else None
+
+
 def _expect(evaluator: Evaluator, evaluation: Evaluation, field: str, path: Path) -> str:
     """Write where the expected value stands: in the criteria, the evaluation, or the evaluator's default."""
-    own = find_name(evaluation.criteria_of(evaluator), field)
+    criteria = evaluation.criteria_of(evaluator)
+    own = find_name(criteria, field)
     if own is not None and evaluation.criteria_name is not None:
+        literal = _spell_out(criteria[own], path)
+        if literal is not None:
+            return literal
         key = evaluation.criteria[evaluator.shown]
         return write_placeholder(f"item.{evaluation.criteria_name}[{dump_json(key)}]", (own, *path))
     shared = find_name(evaluation.value, field) if field == "expectedOutput" else None

@@ -76,7 +76,7 @@ def _replace_file(path: Path, data: bytes) -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        remedy = "free some space or make the folder writable, then resume"
+        remedy = "free some space or make the folder writable"
         raise StoreError(f"{path}: cannot be written: {error.strerror}; {remedy}") from error
 
 

@@ -115,7 +115,10 @@ def _check_read(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise QueryError(f"refused: {len(statements)} statements; {ONE_READ}")
-    kind = statements[0].type
+    try:
+        kind = statements[0].type
+    except ValueError as error:  # a kind that the Python module has no name for
+        raise QueryError(f"refused: the statement is not a read; {ONE_READ}") from error
     if kind == duckdb.StatementType.MULTI and PIVOT_START.match(sql):
         return
     if kind != duckdb.StatementType.SELECT:

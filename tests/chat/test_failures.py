@@ -111,12 +111,21 @@ async def test_wait_beyond_the_cap_is_an_error_that_names_it(loopback: Loopback)
     assert naps == []
 
 
-async def test_quota_that_never_heals_ends_the_run_at_once(loopback: Loopback) -> None:
-    body = {"error": {"message": "exceeded", "type": "insufficient_quota", "code": "insufficient_quota"}}
-    loopback.script([{"reply": "ok"}], after={"status": 429, "body": body})
-    _, error = await complete(loopback, calls=2)
+QUOTA = {"error": {"message": "exceeded", "type": "insufficient_quota", "code": "insufficient_quota"}}
+
+
+async def test_a_quota_that_is_used_up_ends_the_run_at_once(loopback: Loopback) -> None:
+    loopback.script([], after={"status": 429, "body": QUOTA})
+    (error,) = await complete(loopback)
     assert isinstance(error, EndpointError)
     assert "quota" in str(error)
+    assert len(loopback.requests) == 1
+
+
+async def test_a_quota_used_up_after_answers_is_an_error_of_its_row(loopback: Loopback) -> None:
+    loopback.script([{"reply": "ok"}], after={"status": 429, "body": QUOTA})
+    _, error = await complete(loopback, calls=2)
+    assert read_call_error(error) == ("quota", 1)
     assert len(loopback.requests) == 2
 
 

@@ -61,7 +61,8 @@ def test_rows_keep_the_contract(name: str, write: Write) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_item_json_gives_back_the_source_object(name: str, write: Write) -> None:
     (document,) = read_documents([write(*SAMPLES[name])])
-    assert [json.loads(text) for text in document.rows["item_json"]] == SOURCES[name]
+    found = [json.loads(text) for text in document.rows["item_json"]]
+    assert [{key: item[key] for key in item if key != "thread"} for item in found] == SOURCES[name]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -65,11 +65,14 @@ def test_turns_carry_the_labels_of_their_thread() -> None:
     assert rows["notes"].to_list() == ["bug 7", None, None]
 
 
-def test_item_json_is_the_source_of_the_item_or_the_turn() -> None:
+def test_item_json_is_the_source_of_the_item_or_of_the_turn_with_its_thread() -> None:
     texts = _read(FULL).rows["item_json"]
     assert texts[0] in FULL
-    assert texts[1] == '{ "prompt": "Dinner was 250.", "response": "Too much." }'
-    assert json.loads(texts[2])["evaluators_mode"] == "replace"
+    assert texts[1].startswith('{ "prompt": "Dinner was 250.", "response": "Too much." ,"thread":{')
+    turn = json.loads(texts[2])
+    assert turn["evaluators_mode"] == "replace"
+    assert turn["thread"]["name"] == "Dinner"
+    assert "turns" not in turn["thread"]
 
 
 def test_evaluators_keep_options_place_and_mode() -> None:
