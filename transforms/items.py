@@ -45,7 +45,7 @@ def build_items(documents: Sequence[pl.DataFrame], mapping: Mapping[str, Templat
 
     Args:
         documents: One ROWS table per dataset.
-        mapping: Templates that supply standard fields a dataset does not have.
+        mapping: Templates that supply standard fields, whatever the dataset holds there.
 
     Raises:
         ConfigError: Two items share an id but not their task; both places are named.
@@ -75,14 +75,13 @@ def build_items(documents: Sequence[pl.DataFrame], mapping: Mapping[str, Templat
 
 
 def supply_fields(rows: pl.DataFrame, mapping: Mapping[str, Template]) -> pl.DataFrame:
-    """Fill standard columns that a dataset has nowhere from the mapping's item templates."""
+    """Fill standard columns from the mapping's item templates; an explicit mapping wins."""
     wanted = {
         field: template
         for field, template in mapping.items()
         if field in SUPPLIED
         and template.references
         and all(reference.root == "item" for reference in template.references)
-        and rows[field].null_count() == rows.height
     }
     if not wanted:
         return rows
@@ -130,11 +129,11 @@ def _name_items(joined: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         raise ConfigError(f"item id {twice!r} is taken twice: once given, once made from a repeated id")
     repeats = named.filter(pl.col("repeat") > 1)
     warnings = [
-        f"{_place(row)}: repeats item {row['base']!r} word for word; it runs as {row['item_id']!r}"
+        f"{_place(row)}: asks the same as item {row['base']!r}; it runs as {row['item_id']!r}"
         for row in repeats.head(5).iter_rows(named=True)
     ]
     if repeats.height > len(warnings):
-        warnings.append(f"and {repeats.height - len(warnings)} more repeated items")
+        warnings.append(f"and {repeats.height - len(warnings)} more items that repeat another")
     return named, tuple(warnings)
 
 

@@ -38,7 +38,7 @@ DEFAULT_COLUMNS = {
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOOKS_JSON = r"^\s*[-\d\[{]"
-_RESPELT = r"\d\.\d*0\b|\d[eE]|\d{16}"  # numbers whose text a float round trip would change
+_RESPELT = r"\d\.\d*0\b|\d[eE]|\d{16}|-0|\b0\.0000"  # numbers a float round trip may spell anew
 _VALUE = pl.Struct({"text": pl.String, "missing": pl.Boolean})
 
 
@@ -130,14 +130,19 @@ def _read_text(text: str | None, path: Path, parse: Callable[[str], JsonValue]) 
         found = look_up(parse(text), path)
     except ValueError:
         return MISSING
+    if found is None and parse is _answer_object:
+        return "null"  # a null that an agent put into its output is an answer, not the lack of one
     if isinstance(found, Missing) or found is None or isinstance(found, str):
         return found
     return dump_json(found)
 
 
 def _polars_path(path: Path) -> str | None:
-    """Write a path for `json_path_match`, or None where its quoting is not certain."""
-    if not all(isinstance(step, int) or _PLAIN_KEY.fullmatch(step) for step in path):
+    """Write a path for `json_path_match`, or None where it is not certain to do the same.
+
+    It clamps indexes before the first element, and its quoting is its own.
+    """
+    if not all(step >= -1 if isinstance(step, int) else _PLAIN_KEY.fullmatch(step) for step in path):
         return None
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
@@ -173,19 +178,24 @@ def check_mapping(items: pl.DataFrame, mapping: Mapping[str, Template], *, has_t
 def plain_mapping(rows: pl.DataFrame, mapping: Mapping[str, str]) -> dict[str, str]:
     """Write bare column names out as placeholders: `question` becomes `{{item["question"]}}`.
 
-    A template that is not the name of a field of `item_json` stays as it is.
+    Other text without placeholders is a constant, but a single word that names no field is taken for
+    a slip.
+
+    Raises:
+        ConfigError: A single word that is no field of any item; the nearest are named.
     """
-    return {
-        key: f"{{{{item[{dump_json(text)}]}}}}" if _is_field(rows, text) else text
-        for key, text in mapping.items()
-    }
-
-
-def _is_field(rows: pl.DataFrame, text: str) -> bool:
-    if any(mark in text for mark in ("{{", "<<", "${")):
-        return False
-    found = rows.select(value_of(Reference("item", (text,))).struct.field("missing"))
-    return not found.to_series().all()
+    plain: dict[str, str] = {}
+    for key, text in mapping.items():
+        reference = Reference("item", (text,))
+        if any(mark in text for mark in ("{{", "<<", "${")):
+            plain[key] = text
+        elif not rows.select(value_of(reference).struct.field("missing").all()).item():
+            plain[key] = f"{{{{item[{dump_json(text)}]}}}}"
+        elif _PLAIN_KEY.fullmatch(text):
+            raise ConfigError(_no_such_field(rows, key, reference))
+        else:
+            plain[key] = text
+    return plain
 
 
 def _check_sample(field: str, reference: Reference, *, has_target: bool) -> None:

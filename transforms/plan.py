@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.contracts.documents import EvaluatorUse, parse_uses
 from assay.contracts.json_text import dump_json, sha_text
-from assay.contracts.tables import EVERY_ITEM, PLAN, conform
+from assay.contracts.tables import EVERY_ITEM, EVERY_TURN, PLAN, conform
 from assay.errors import ConfigError, list_names
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SHA_DIGITS = 16
 SYSTEM_DEFAULTS = ("Relevance", "Coherence")
+_PLACE = r',"where":"(?:[^"\\]|\\.)*"'  # where a file names a use; it makes no difference to the use
 NONE_HERE = "[]"  # the evaluators_json of an item whose file says that nothing evaluates it
 NO_EVALUATOR = (
     "no evaluator named: the dataset names none for some items; choose with --evaluators "
@@ -44,6 +45,11 @@ class Resolved(Protocol):
     @property
     def threshold(self) -> float | None:
         """Score that passes."""
+        ...
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Fields it reads."""
         ...
 
 
@@ -93,17 +99,19 @@ def build_plan(
         catalog: The evaluators that exist.
 
     Returns:
-        PLAN. When all items share one plan its rows carry `EVERY_ITEM` and turn -1.
+        PLAN. When all items share one plan its rows carry `EVERY_ITEM` and `EVERY_TURN`.
 
     Raises:
         ConfigError: An unknown evaluator or option, an override that no evaluation uses, or an item
             without any evaluator whose file does not say so.
     """
-    kinds = items.uses.unique(maintain_order=True).with_row_index("kind")
+    keyed = items.uses.with_columns(same=pl.col("evaluators_json").str.replace_all(_PLACE, ""))
+    same = ["document", "same", "evaluators_mode"]
+    kinds = keyed.unique(same, keep="first", maintain_order=True).with_row_index("kind")
     planner = _Planner(request, catalog)
     plans: list[pl.DataFrame] = []
     for row in kinds.iter_rows(named=True):
-        uses = _uses_of(row, defaults[int(row["document"])], request)
+        uses = planner.merge_uses(row, defaults[int(row["document"])])
         if not uses and row["evaluators_json"] != NONE_HERE:
             raise ConfigError(NO_EVALUATOR)
         plans.append(planner.plan_kind(uses))
@@ -111,20 +119,20 @@ def build_plan(
         raise ConfigError(NO_EVALUATOR)
     planner.check_overrides()
     if all(plan.equals(plans[0]) for plan in plans):
-        shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(-1, pl.Int32))
+        shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(EVERY_TURN, pl.Int32))
         return conform(shared, PLAN)
     numbered = pl.concat(
         [plan.with_columns(kind=pl.lit(n, kinds["kind"].dtype)) for n, plan in enumerate(plans)]
     )
-    rows = items.uses.join(kinds, on=items.uses.columns, nulls_equal=True, maintain_order="left")
-    keyed = items.table.select("item_id", "turn").with_columns(rows["kind"])
-    return conform(keyed.join(numbered, on="kind", maintain_order="left_right").drop("kind"), PLAN)
+    rows = keyed.join(kinds, on=same, nulls_equal=True, maintain_order="left")
+    turns = items.table.select("item_id", "turn").with_columns(rows["kind"])
+    return conform(turns.join(numbered, on="kind", maintain_order="left_right").drop("kind"), PLAN)
 
 
 def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Return PLAN with one row per item, turn and evaluation of `items`."""
     keys = items.select("item_id", "turn")
-    shared = plan.filter(pl.col("item_id") == EVERY_ITEM)
+    shared = plan.filter(pl.col("turn") == EVERY_TURN)
     if shared.height:
         return keys.join(shared.drop("item_id", "turn"), how="cross", maintain_order="left_right").select(
             *PLAN.columns
@@ -132,44 +140,42 @@ def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(*PLAN.columns)
 
 
-def _uses_of(
-    row: Mapping[str, object], defaults: tuple[EvaluatorUse, ...] | None, request: PlanRequest
-) -> list[EvaluatorUse]:
-    """Combine a file's defaults, an item's own evaluators and the user's names."""
-    asked = [EvaluatorUse(name, where="--evaluators") for name in request.evaluators]
-    if asked and not request.add:
-        return asked
-    own_json = row["evaluators_json"]
-    own = parse_uses(str(own_json)) if own_json is not None else ()
-    base: Sequence[EvaluatorUse] = defaults or ()
-    if defaults is None and request.has_judge and not asked:
-        base = [EvaluatorUse(name, where="default") for name in SYSTEM_DEFAULTS]
-    if row["evaluators_mode"] == "replace":
-        base = ()
-    merged = {_use_key(use): use for use in (*base, *own)}
-    for use in asked:
-        merged.setdefault(_use_key(use), use)
-    return list(merged.values())
-
-
-def _use_key(use: EvaluatorUse) -> tuple[str, str | None]:
-    return use.evaluator, use.name
-
-
 class _Planner:
     """Resolves uses against the user's overrides and remembers which overrides were used."""
 
     def __init__(self, request: PlanRequest, catalog: Catalog) -> None:
-        self.catalog = catalog
+        self.request, self.catalog = request, catalog
         self.labels: dict[str, None] = {}
-        self.options = {
-            catalog.label(owner, where="--option"): values for owner, values in request.options.items()
-        }
+        self.options: dict[str, dict[str, JsonValue]] = {}
+        for owner, values in request.options.items():
+            self.options.setdefault(catalog.label(owner, where="--option"), {}).update(values)
         self.mapping: dict[str, dict[str, str]] = {}
         for key, text in request.mapping.items():
             owner, _, field = key.rpartition(".")
             label = catalog.label(owner, where="--mapping") if owner else ""
             self.mapping.setdefault(label, {})[field] = text
+
+    def merge_uses(
+        self, row: Mapping[str, object], defaults: tuple[EvaluatorUse, ...] | None
+    ) -> list[EvaluatorUse]:
+        """Combine a file's defaults, an item's own evaluators and the user's names."""
+        asked = [EvaluatorUse(name, where="--evaluators") for name in self.request.evaluators]
+        if asked and not self.request.add:
+            return asked
+        own_json = row["evaluators_json"]
+        own = parse_uses(str(own_json)) if own_json is not None else ()
+        base: Sequence[EvaluatorUse] = defaults or ()
+        if defaults is None and self.request.has_judge and not asked:
+            base = [EvaluatorUse(name, where="default") for name in SYSTEM_DEFAULTS]
+        if row["evaluators_mode"] == "replace":
+            base = ()
+        merged = {self._label(use): use for use in (*base, *own)}
+        for use in asked:
+            merged.setdefault(self._label(use), use)
+        return list(merged.values())
+
+    def _label(self, use: EvaluatorUse) -> str:
+        return self.catalog.label(_name_use(use), where=use.where)
 
     def plan_kind(self, uses: Sequence[EvaluatorUse]) -> pl.DataFrame:
         """Return the PLAN columns, without item and turn, of items that share these uses."""
@@ -178,16 +184,15 @@ class _Planner:
         return pl.DataFrame(list(rows.values()), schema=columns)
 
     def _resolve(self, use: EvaluatorUse) -> dict[str, object]:
-        name = f"{use.evaluator}:{use.name}" if use.name else use.evaluator
-        label = self.catalog.label(name, where=use.where)
+        label = self._label(use)
         owners = ("", label.split(":", 1)[0], label)  # the narrower wins
         options, mapping = dict(use.options), dict(use.mapping)
         for owner in owners:
             options |= self.options.get(owner, {})
             mapping |= self.mapping.get(owner, {})
-        evaluation = self.catalog.resolve(name, options, where=use.where)
+        evaluation = self.catalog.resolve(_name_use(use), options, where=use.where)
         self.labels |= dict.fromkeys(owners)
-        mapping_json = dump_json(dict(sorted(mapping.items())))
+        mapping_json = dump_json({f: mapping[f] for f in sorted(mapping) if f in evaluation.fields})
         sha = sha_text(evaluation.options_json, repr(evaluation.threshold), mapping_json)
         return {
             "evaluator": label,
@@ -205,3 +210,7 @@ class _Planner:
                 if owner not in self.labels and owner:
                     running = list_names(sorted(filter(None, self.labels)))
                     raise ConfigError(f"{flag}: {owner} does not run here; running: {running}")
+
+
+def _name_use(use: EvaluatorUse) -> str:
+    return f"{use.evaluator}:{use.name}" if use.name else use.evaluator

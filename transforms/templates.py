@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,7 +22,7 @@ Path: TypeAlias = "tuple[str | int, ...]"
 _OPEN = re.compile(r"(\\*)(\{\{|<<|\$\{(?=data\.|target\.))")
 _CLOSE = {"{{": "}}", "<<": ">>", "${": "}"}
 _STEP = re.compile(
-    r"""\.(?P<key>[^\s.\[\]{}<>"']+)|\[\s*(?P<index>-?\d+)\s*\]|\[\s*(?P<quoted>"(?:[^"\\]|\\.)*")\s*\]"""
+    r"""\.(?P<key>[^\s.\[\]{}<>"']+)|\[\s*(?P<index>-?\d{1,9})\s*\]|\[\s*(?P<quoted>"(?:[^"\\]|\\.)*")\s*\]"""
 )
 _ROOT = re.compile(r"\s*(?P<root>[^\s.\[\]{}<>\"']+)")
 
@@ -104,9 +105,10 @@ def _read_placeholder(text: str, start: int, opening: str, where: str) -> tuple[
     path: list[str | int] = []
     if root:
         position = root.end()
-        while step := _STEP.match(text, position):
-            path.append(_read_step(step))
-            position = step.end()
+        with suppress(ValueError):  # a broken key ends the path, so the closing is not found
+            while step := _STEP.match(text, position):
+                path.append(_read_step(step))
+                position = step.end()
         while text[position : position + 1].isspace():
             position += 1
     closing = _CLOSE[opening]
@@ -124,6 +126,11 @@ def _read_placeholder(text: str, start: int, opening: str, where: str) -> tuple[
 
 
 def _read_step(step: re.Match[str]) -> str | int:
+    """Return the key or index of a step.
+
+    Raises:
+        ValueError: A quoted key is not JSON text.
+    """
     if step["index"] is not None:
         return int(step["index"])
     quoted: str | None = step["quoted"]

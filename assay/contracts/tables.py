@@ -19,7 +19,8 @@ Level = pl.Enum(["turn", "conversation"])
 RunStatus = pl.Enum(["complete", "partial", "failed"])
 JudgeHealth = pl.Enum(["ok", "unhealthy"])
 Timestamp = pl.Datetime("us", "UTC")
-EVERY_ITEM = "*"  # item_id of a plan row that holds for every item and turn of the run
+EVERY_ITEM = "*"  # item_id of a plan row that holds for every item of the run; its turn says so:
+EVERY_TURN = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,6 +17,7 @@ from assay.datasets.reader import read_documents
 from assay.errors import ConfigError, list_names
 from assay.store.catalog import find_run
 from assay.store.layout import open_store
+from evaluators.contract import FIELDS
 from transforms.items import Items, build_items
 from transforms.mapping import plain_mapping
 from transforms.templates import Template, parse_template
@@ -67,6 +70,10 @@ def read_intake(config: RunConfig) -> Intake:
         InputError: A file is missing, malformed or empty.
         ConfigError: A mapping, selection or id cannot be used.
     """
+    for key in config.mapping:
+        field = key.rpartition(".")[2]
+        if field not in FIELDS:
+            raise ConfigError.unknown("field", field, FIELDS, where="--mapping")
     documents = tuple(read_documents(config.datasets))
     rows = [document.rows for document in documents]
     mapping = plain_mapping(pl.concat(rows), config.mapping)
@@ -157,8 +164,8 @@ def _turns(rows: pl.DataFrame) -> str:
 
 
 def hash_inputs(intake: Intake, config: RunConfig) -> str:
-    """Hash what was read: the datasets, and the answers that were matched."""
+    """Hash what was read: the datasets and the file of answers, whatever the selection."""
     parts = [document.sha256 for document in intake.documents]
     if intake.answers is not None:
-        parts.append(sha_text(config.responses, *(str(row) for row in intake.answers.iter_rows())))
+        parts.append(hashlib.sha256(Path(str(config.responses)).read_bytes()).hexdigest())
     return sha_text(*parts) if len(parts) > 1 else parts[0]

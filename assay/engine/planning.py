@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from assay.contracts.json_text import parse_json
-from assay.contracts.tables import EVERY_ITEM
+from assay.contracts.json_text import dump_json, parse_json
+from assay.contracts.tables import EVERY_TURN
 from assay.errors import ConfigError, list_names
 from evaluators.catalog import Evaluation, evaluation_label, resolve_evaluation
-from evaluators.contract import FIELDS, JudgeEvaluator
+from evaluators.contract import JudgeEvaluator
 from transforms.mapping import DEFAULT_COLUMNS, check_mapping
 from transforms.plan import PlanRequest, build_plan
 from transforms.templates import Template, parse_template
@@ -51,10 +51,6 @@ def make_plan(intake: Intake, config: RunConfig) -> pl.DataFrame:
         ConfigError: An unknown evaluator, option or field, a mapping to something no item has, a judge
             evaluator without a judge, or a field that an evaluator needs and no item has.
     """
-    for key in intake.mapping:
-        field = key.rpartition(".")[2]
-        if field not in FIELDS:
-            raise ConfigError.unknown("field", field, FIELDS, where="--mapping")
     request = PlanRequest(
         evaluators=config.evaluators,
         add=config.add_evaluators,
@@ -65,10 +61,12 @@ def make_plan(intake: Intake, config: RunConfig) -> pl.DataFrame:
     defaults = [document.defaults for document in intake.documents]
     plan = build_plan(intake.items, defaults, request, BuiltInCatalog())
     has_target = config.target.kind != "stored" or intake.answers is not None
+    asked = [dump_json({key.rpartition(".")[2]: text}) for key, text in intake.mapping.items()]
+    for text in dict.fromkeys((*asked, *plan["mapping_json"])):
+        check_mapping(intake.items.table, restore_mapping(text), has_target=has_target)
     for row in plan.unique(["evaluator", "options_sha"], maintain_order=True).iter_rows(named=True):
         evaluation = restore_evaluation(row)
         mapping = restore_mapping(row["mapping_json"])
-        check_mapping(intake.items.table, mapping, has_target=has_target)
         _check_judge(evaluation, config)
         _check_fields(evaluation, mapping, intake.items.table, has_target=has_target)
     return plan
@@ -100,10 +98,10 @@ def count_evaluations(plan: pl.DataFrame, turns: int) -> tuple[int, int]:
     """Return how many evaluations a plan holds over `turns` rows, and how many of them ask a judge."""
     every, judged = 0, 0
     counts = plan.group_by("evaluator", "options_sha", maintain_order=True).agg(
-        pl.len(), pl.col("item_id").first(), pl.col("options_json").first(), pl.col("threshold").first()
+        pl.len(), pl.col("turn", "options_json", "threshold").first()
     )
     for row in counts.iter_rows(named=True):
-        rows = turns if row["item_id"] == EVERY_ITEM else row["len"]
+        rows = turns if row["turn"] == EVERY_TURN else row["len"]
         every += rows
         judged += rows if is_judge(restore_evaluation(row)) else 0
     return every, judged

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from assay.contracts.json_text import sha_text
-from assay.contracts.tables import EVERY_ITEM, ITEMS, PLAN
+from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN
 from assay.engine.intake import ANSWERS_TABLE, hash_inputs, read_intake
 from assay.engine.planning import count_evaluations, make_plan
 from assay.engine.request import RunRequest
@@ -44,6 +44,7 @@ def prepare(config: RunConfig) -> Prepared:
         SetupError: The input, configuration or selection cannot work.
         StoreError: The store cannot be written.
     """
+    config = _pin_selection(config)
     intake = read_intake(config)
     plan = make_plan(intake, config)
     check_endpoints(config)
@@ -89,7 +90,7 @@ def _write_parts(
     folder: RunFolder, intake: Intake, plan: pl.DataFrame, starts: list[tuple[int, int]]
 ) -> None:
     items = intake.items.table
-    shared = plan["item_id"][0] == EVERY_ITEM
+    shared = plan["turn"][0] == EVERY_TURN
     if shared:
         write_part(plan, folder.part("plan", 0), PLAN)
     for index, (first, count) in enumerate(starts):
@@ -111,7 +112,7 @@ def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame
     what = plan.select("evaluator", "options_sha").unique().sort(pl.all()).rows()
     return RunRequest(
         run_id=run_id,
-        config=_pin_selection(config),
+        config=config,
         started_at=datetime.now(UTC),
         batches=0,
         items=intake.items.table["item_id"].n_unique(),
@@ -127,7 +128,7 @@ def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame
 
 
 def _note_idle(items: pl.DataFrame, plan: pl.DataFrame) -> tuple[str, ...]:
-    if plan["item_id"][0] == EVERY_ITEM:
+    if plan["turn"][0] == EVERY_TURN:
         return ()
     idle = items.join(plan, on=["item_id", "turn"], how="anti").height
     return (f"{idle} turns have no evaluator: their file names none for them",) if idle else ()

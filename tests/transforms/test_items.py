@@ -97,6 +97,6 @@ def test_a_mapping_supplies_a_standard_field_the_data_does_not_have() -> None:
     assert build_items([rows], {"query": template}).table["query"].to_list() == ["wo?"]
 
 
-def test_a_mapping_leaves_a_field_the_data_has() -> None:
+def test_an_explicit_mapping_wins_over_the_field_the_data_has() -> None:
     template = parse_template("Q: {{item.query}}", where="mapping query")
-    assert build_items([document({"query": "q"})], {"query": template}).table["query"].to_list() == ["q"]
+    assert build_items([document({"query": "q"})], {"query": template}).table["query"].to_list() == ["Q: q"]

@@ -122,6 +122,15 @@ def test_a_bare_column_name_is_a_placeholder_and_other_text_is_not() -> None:
     assert plain == mapping | {"query": '{{item["my question"]}}'}
 
 
+def test_a_single_word_that_is_no_field_is_a_slip() -> None:
+    with pytest.raises(ConfigError, match=r"no field glod .*did you mean gold"):
+        plain_mapping(rows({"gold": "x"}), {"expected_response": "glod"})
+
+
+def test_an_index_before_the_first_element_is_missing() -> None:
+    assert values(rows({"l": ["only"]}), query="{{item.l[-2]}}") == [None]
+
+
 LEAF: Any = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 )

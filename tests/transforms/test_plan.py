@@ -25,6 +25,7 @@ class Evaluation:
     label: str
     options_json: str
     threshold: float | None = 0.5
+    fields: tuple[str, ...] = ("query", "context")
 
 
 class Catalog:
@@ -148,6 +149,26 @@ def test_the_same_evaluator_with_other_options_or_mapping_is_another_evaluation(
     uses = (USE("A"), USE("A", {"x": 1}, name="n"), USE("A", name="m", mapping={"query": "q"}))
     built = build_plan(items(None), [uses], request(), Catalog())
     assert built["options_sha"].n_unique() == 3
+
+
+def test_a_mapping_of_a_field_that_is_not_read_changes_no_evaluation() -> None:
+    plain = build_plan(items(None), [(USE("A"),)], request(), Catalog())
+    mapped = build_plan(items(None), [(USE("A"),)], request(mapping={"response": "x"}), Catalog())
+    assert plain.equals(mapped)
+
+
+def test_the_name_and_the_alias_of_an_evaluator_are_one() -> None:
+    assert plan(items([USE("f1", {"x": 1})]), (USE("PartialMatch"),)) == [("0", "PartialMatch", {"x": 1})]
+    assert len(plan(items(None), (USE("PartialMatch"),), evaluators=("f1",), add=True)) == 1
+    both = {"PartialMatch": {"a": 1}, "f1": {"b": 2}}
+    assert plan(items(None), (USE("PartialMatch"),), options=both)[0][2] == {"a": 1, "b": 2}
+
+
+def test_an_item_called_like_the_mark_for_all_items_is_one_item() -> None:
+    rows = items([USE("A")], [USE("B")])
+    table = rows.table.with_columns(item_id=pl.Series(["*", "x"]))
+    built = build_plan(Items(table, rows.uses, ()), [None], request(), Catalog())
+    assert expand_plan(built, table).select("item_id", "evaluator").rows() == [("*", "A"), ("x", "B")]
 
 
 def test_an_unknown_evaluator_is_named_with_its_place() -> None:

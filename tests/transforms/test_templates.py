@@ -60,7 +60,10 @@ def test_an_unknown_root_is_named() -> None:
         parse("{{language}} for {{target}}")
 
 
-@pytest.mark.parametrize("text", ["{{item.a}", "{{}}", "{{item..a}}", "{{item.a b}}", "{{"])
+@pytest.mark.parametrize(
+    "text",
+    ["{{item.a}", "{{}}", "{{item..a}}", "{{item.a b}}", "{{", r'{{item["a\q"]}}', "{{item[99999999999]}}"],
+)
 def test_a_malformed_placeholder_is_a_config_error(text: str) -> None:
     with pytest.raises(ConfigError, match="malformed placeholder"):
         parse(text)
