@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from signal import Signals
-from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from assay.config import DEFAULT_STORE, RunConfig, Selection
+from assay.config import DEFAULT_STORE
 from assay.contracts.arrow import to_arrow
 from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome
 from assay.engine.driver import ENGINE as LOCAL
-from assay.engine.driver import commit_stopped, drive, give_up
+from assay.engine.driver import commit_stopped, drive, give_up, run_coroutine
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
 from assay.engine.prepare import Prepared, prepare
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
-from assay.errors import ConfigError, SetupError
+from assay.errors import SetupError, UndecidedError
+from assay.settings import Engine, Settings, make_config
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.parts import scan_parts
@@ -31,36 +31,6 @@ if TYPE_CHECKING:
 
     import polars as pl
     import pyarrow as pa
-    from pydantic import JsonValue
-
-Engine = Literal["local", "prefect"]
-
-
-class Settings(TypedDict, total=False):
-    """Keyword arguments of `run`; the names are those of the command line."""
-
-    target: str
-    model: str
-    base_url: str
-    judge: str
-    judge_base_url: str
-    system: str
-    responses: str | Path
-    evaluators: str | list[str]
-    options: dict[str, dict[str, JsonValue]]
-    mapping: dict[str, str]
-    where: str
-    id: str
-    failed_of: str
-    limit: int
-    concurrency: int
-    timeout_s: float
-    batch_size: int
-    max_errors: str | int
-    name: str
-    labels: list[str]
-    store: str | Path
-    engine: Engine
 
 
 @dataclass(frozen=True)
@@ -152,62 +122,6 @@ def load(*datasets: str | Path) -> pa.Table:
     return to_arrow(build_items([document.rows for document in documents], {}).table)
 
 
-def make_config(datasets: list[str], settings: Settings) -> RunConfig:
-    """Build the checked configuration of a run from flat settings.
-
-    Raises:
-        ConfigError: A value is not acceptable; the message names the setting.
-    """
-    names = settings.get("evaluators", [])
-    asked = names.split(",") if isinstance(names, str) else list(names)
-    asked = [name.strip() for name in asked if name.strip()]
-    responses = settings.get("responses")
-    fields = {
-        "datasets": tuple(datasets),
-        "responses": None if responses is None else str(responses),
-        "target": _make_target(settings),
-        "judge": _make_judge(settings),
-        "evaluators": tuple(name.removeprefix("+") for name in asked),
-        "add_evaluators": bool(asked) and asked[0].startswith("+"),
-        "options": settings.get("options", {}),
-        "mapping": settings.get("mapping", {}),
-        "selection": {key: settings.get(key) for key in Selection.model_fields},
-        "max_errors": str(settings.get("max_errors", "0")),
-        "labels": tuple(settings.get("labels", ())),
-        "store": str(settings.get("store", DEFAULT_STORE)),
-    }
-    plain = {"concurrency", "timeout_s", "batch_size", "name"}
-    try:
-        return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
-    except ValidationError as error:
-        raise ConfigError(_describe(error)) from error
-
-
-def _describe(error: ValidationError) -> str:
-    problems = [(each["loc"][-1], each["msg"].removeprefix("Value error, ")) for each in error.errors()]
-    return "; ".join(f"{setting}: {problem}" for setting, problem in problems)
-
-
-def _make_target(settings: Settings) -> dict[str, object]:
-    kind = settings.get("target", "openai" if "model" in settings else "stored")
-    if kind == "stored":
-        return {"kind": kind}
-    if "model" not in settings:
-        raise ConfigError(f"--target {kind} needs --model MODEL")
-    provider = "azure" if kind == "azure" else "openai"
-    endpoint = {"model": settings["model"], "provider": provider, "base_url": settings.get("base_url")}
-    return {"kind": kind, "endpoint": endpoint, "system": settings.get("system")}
-
-
-def _make_judge(settings: Settings) -> dict[str, object] | None:
-    judge = settings.get("judge")
-    if judge is None:
-        return None
-    base_url = settings.get("judge_base_url", settings.get("base_url"))
-    provider = "azure" if judge.startswith("azure:") else "openai"
-    return {"model": judge.removeprefix("azure:"), "provider": provider, "base_url": base_url}
-
-
 def choose_engine(asked: Engine | None) -> Engine:
     """Return the engine: the one asked for, else Prefect where an API is configured, else local.
 
@@ -228,7 +142,7 @@ def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
     with listening(_interrupt) as request:
         try:
             return _start_flow(prepared)
-        except SetupError as error:
+        except (SetupError, UndecidedError) as error:
             give_up(prepared, error, engine="prefect")
         except BaseException as error:
             # Prefect has a SIGTERM handler of its own; its exception carries the number.
@@ -244,7 +158,7 @@ def _start_flow(prepared: Prepared) -> Outcome:
     with nullcontext() if find_api_url() else temporary_server(root):
         from flows.evaluate import evaluate
 
-        result = asyncio.run(evaluate(store=str(root), run_id=prepared.request.run_id))
+        result = run_coroutine(evaluate(store=str(root), run_id=prepared.request.run_id))
     return TypeAdapter(Outcome).validate_python(result)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 DEFAULT_STORE = ".assay"
+MOST_ROWS = 2**40
 TargetKind = Literal["stored", "openai", "azure"]
 
 
@@ -75,7 +77,7 @@ class Selection(_Config):
     where: str | None = None
     id: str | None = None
     failed_of: str | None = None
-    limit: int | None = Field(default=None, ge=1)
+    limit: int | None = Field(default=None, ge=1, le=MOST_ROWS)
 
 
 class RunConfig(_Config):
@@ -101,9 +103,9 @@ class RunConfig(_Config):
     options: dict[str, dict[str, JsonValue]] = {}
     mapping: dict[str, str] = {}
     selection: Selection = Selection()
-    concurrency: int = Field(default=32, ge=1)
-    timeout_s: float = Field(default=120.0, gt=0)
-    batch_size: int | None = Field(default=None, ge=1)
+    concurrency: int = Field(default=32, ge=1, le=10_000)
+    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    batch_size: int | None = Field(default=None, ge=1, le=MOST_ROWS)
     max_errors: str = "0"
     name: str | None = None
     labels: tuple[str, ...] = ()
@@ -112,7 +114,7 @@ class RunConfig(_Config):
     @field_validator("max_errors")
     @classmethod
     def _check_max_errors(cls, value: str) -> str:
-        if not re.fullmatch(r"\d+|\d+(\.\d+)?%", value):
+        if not re.fullmatch(r"\d{1,12}|\d{1,3}(\.\d{1,9})?%", value):
             raise ValueError("must be a count such as 5 or a share such as 2.5%")
         return value
 
@@ -127,5 +129,5 @@ class RunConfig(_Config):
     def errors_allowed(self, attempted: int) -> int:
         """Return how many of `attempted` evaluations may be errors under `max_errors`."""
         if self.max_errors.endswith("%"):
-            return int(attempted * float(self.max_errors[:-1]) / 100)
+            return int(attempted * Decimal(self.max_errors[:-1]) / 100)
         return int(self.max_errors)

@@ -7,7 +7,7 @@ import traceback
 
 from cyclopts import App
 
-from assay.errors import AssayError
+from assay.errors import AssayError, ConfigError
 
 EXIT_BUG, EXIT_INTERRUPTED = 70, 130
 
@@ -54,6 +54,7 @@ def main() -> None:
 def run_app(tokens: list[str]) -> int:
     """Run one command and return its exit code; every error becomes one message on stderr."""
     try:
+        _check_text(tokens)
         result = app(tokens, result_action="return_value")
     except AssayError as error:
         _say(str(error), tokens)
@@ -69,6 +70,12 @@ def run_app(tokens: list[str]) -> int:
         _say(f"internal error: {type(error).__name__}: {error}{place}", tokens)
         return EXIT_BUG
     return result if isinstance(result, int) else 0
+
+
+def _check_text(tokens: list[str]) -> None:
+    for token in tokens:
+        if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
+            raise ConfigError(f"argument {token!r} is not valid text in this locale's encoding")
 
 
 def _say(message: str, tokens: list[str]) -> None:

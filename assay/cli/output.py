@@ -12,6 +12,7 @@ from pathlib import Path  # noqa: TC003 - cyclopts reads the annotation
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
+import polars.selectors as cs
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "csv", "md", "parquet"]
 Level = Literal["debug", "info", "warning", "error"]
+SHOWN_ROWS = 500  # laying out a cell takes a tenth of a millisecond and more
 PIPE_WIDTH = 160  # columns of a table that goes into a file or pipe
 _BY_SUFFIX: Mapping[str, Format] = {".json": "json", ".csv": "csv", ".md": "md", ".parquet": "parquet"}
 
@@ -53,7 +55,15 @@ class Output:
         return self.format or by_suffix or "table"
 
     def start_log(self) -> None:
-        """Send the log where it belongs."""
+        """Send the log where it belongs, and refuse a place for the data that cannot work.
+
+        Raises:
+            ConfigError: --out or --log-file cannot be written.
+        """
+        if self.form == "parquet" and self.out is None:
+            raise ConfigError("--format parquet is binary; name a file with --out FILE")
+        if self.out is not None and (self.out.is_dir() or self.out.parent.is_file()):
+            raise ConfigError(f"--out {self.out}: is no place for a file")
         logger = logging.getLogger("assay")
         for handler in [*logger.handlers]:
             logger.removeHandler(handler)
@@ -64,7 +74,10 @@ class Output:
         stream.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
         logger.addHandler(stream)
         if self.log_file is not None:
-            lines = logging.FileHandler(self.log_file, encoding="utf-8")
+            try:
+                lines = logging.FileHandler(self.log_file, encoding="utf-8")
+            except OSError as error:
+                raise ConfigError(f"--log-file {self.log_file}: {error.strerror}") from error
             lines.setFormatter(_JsonLines())
             logger.addHandler(lines)
 
@@ -89,12 +102,13 @@ def write_frame(frame: pl.DataFrame, output: Output, *, document: object = None)
     """
     form = output.form
     if form == "parquet":
-        if output.out is None:
-            raise ConfigError("--format parquet is binary; name a file with --out FILE")
-        frame.write_parquet(output.out)
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        emit(buffer.getvalue(), output)
         return
     if form == "json":
-        text = json.dumps(frame.to_dicts() if document is None else document, default=_json, indent=2)
+        finite = frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))  # JSON has no NaN
+        text = json.dumps(finite.to_dicts() if document is None else document, default=_json, indent=2)
     elif form == "csv":
         text = _flat(frame).write_csv().removesuffix("\n")
     elif form == "md":
@@ -104,26 +118,29 @@ def write_frame(frame: pl.DataFrame, output: Output, *, document: object = None)
     emit(text, output)
 
 
-def emit(text: str, output: Output) -> None:
-    """Write finished text to standard output or the file."""
+def emit(data: str | bytes, output: Output) -> None:
+    """Write finished text, or a finished file, to standard output or the file."""
     if output.out is None:
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{data!s}\n")
         return
     try:
         output.out.parent.mkdir(parents=True, exist_ok=True)
-        output.out.write_text(f"{text}\n", encoding="utf-8")
+        output.out.write_bytes(data if isinstance(data, bytes) else f"{data}\n".encode())
     except OSError as error:
         raise ConfigError(f"--out {output.out}: {error.strerror}") from error
 
 
 def write_table(frame: pl.DataFrame, *, to_file: bool = False) -> str:
-    """Lay a table out in columns; numbers right, as wide as the terminal or `PIPE_WIDTH`."""
+    """Lay out the first `SHOWN_ROWS` in columns; numbers right, as wide as the terminal or `PIPE_WIDTH`."""
+    hidden = frame.height - SHOWN_ROWS
+    frame = frame.head(SHOWN_ROWS)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for name, dtype in frame.schema.items():
         table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
     for row in _flat(frame).iter_rows():
         table.add_row(*(_cell(value) for value in row))
-    return render(table, to_file=to_file)
+    text = render(table, to_file=to_file)
+    return text if hidden <= 0 else f"{text}\n… and {hidden} more rows; --format csv or json prints all"
 
 
 def render(*parts: object, to_file: bool = False) -> str:

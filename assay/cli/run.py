@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from assay.api import Engine, Settings, choose_engine, make_config, start
+from assay.api import choose_engine, start
 from assay.cli.output import Output
 from assay.cli.progress import watch_run
 from assay.cli.summary import read_run_summary, write_summary
 from assay.engine.prefect_api import find_api_url
 from assay.engine.prepare import prepare
 from assay.errors import ConfigError
+from assay.settings import Engine, Settings, make_config
 
 if TYPE_CHECKING:
     from assay.engine.prepare import Prepared
@@ -181,7 +182,7 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, dict[str, JsonValue]]:
             )
         try:
             options.setdefault(evaluator, {})[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             options.setdefault(evaluator, {})[name] = value
     return options
 

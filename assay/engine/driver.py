@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from assay.engine.batch import Batch, run_batch
 from assay.engine.commit import Outcome, commit
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assay.engine.tools import Monitor
 
 ENGINE = "local"
+T = TypeVar("T")
 
 
 def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
@@ -35,7 +36,7 @@ def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
     work = _Work()
     with listening(work.stop) as request:
         try:
-            _call(work.run(prepared, monitor))
+            run_coroutine(work.run(prepared, monitor))
         except asyncio.CancelledError:
             if request.signal is None:
                 raise
@@ -55,29 +56,35 @@ def commit_stopped(prepared: Prepared, signal: Signals, *, engine: str) -> Outco
     return Outcome(outcome.run_id, "partial", EXIT_CODES[signal], message)
 
 
-def give_up(prepared: Prepared, error: SetupError, *, engine: str) -> NoReturn:
+def give_up(prepared: Prepared, error: SetupError | UndecidedError, *, engine: str) -> NoReturn:
     """End a run that cannot work: its endpoint, mostly.
 
     Raises:
-        SetupError: Nothing was scored; the run is gone from the store.
+        SetupError or UndecidedError: Nothing was scored; the run is gone from the store.
         UndecidedError: Something was; it is committed as `partial`.
     """
-    if not has_part(prepared.folder.part("scores", 0)):
-        discard_run(prepared.folder)
+    if drop_unscored(prepared):
         raise error
     commit(prepared, engine=engine, status="partial")
     raise UndecidedError(f"{error}; what was finished is committed as partial") from error
 
 
-def _call(work: Coroutine[object, object, None]) -> None:
+def drop_unscored(prepared: Prepared) -> bool:
+    """Delete a run that has no scores yet; return whether it was deleted."""
+    if has_part(prepared.folder.part("scores", 0)):
+        return False
+    discard_run(prepared.folder)
+    return True
+
+
+def run_coroutine(work: Coroutine[object, object, T]) -> T:
     """Run a coroutine to its end, also where an event loop is already running (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(work)
-        return
+        return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work).result()
+        return pool.submit(asyncio.run, work).result()
 
 
 class _Work:

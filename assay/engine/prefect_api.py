@@ -41,10 +41,10 @@ def find_api_url() -> str | None:
     path = Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml"))
     try:
         profiles = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError):
+        active = os.environ.get("PREFECT_PROFILE", profiles.get("active", ""))
+        url = profiles.get("profiles", {}).get(active, {}).get(API_VARIABLE)
+    except (OSError, ValueError, AttributeError):  # absent, or not the profiles that Prefect writes
         return None
-    active = os.environ.get("PREFECT_PROFILE", profiles.get("active", ""))
-    url = profiles.get("profiles", {}).get(active, {}).get(API_VARIABLE)
     return url if isinstance(url, str) and url else None
 
 
@@ -54,10 +54,10 @@ def check_api(url: str) -> None:
     Raises:
         ConfigError: It did not answer within 5 seconds.
     """
-    request = urllib.request.Request(f"{url.rstrip('/')}/health")  # noqa: S310 - http(s) as configured
-    if key := os.environ.get("PREFECT_API_KEY"):
-        request.add_header("Authorization", f"Bearer {key}")
     try:
+        request = urllib.request.Request(f"{url.rstrip('/')}/health")  # noqa: S310 - http(s) as configured
+        if key := os.environ.get("PREFECT_API_KEY"):
+            request.add_header("Authorization", f"Bearer {key}")
         with urllib.request.urlopen(request, timeout=ANSWER_WITHIN_S):  # noqa: S310 - the same URL
             return
     except urllib.error.HTTPError:

@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from assay.config import RunConfig
 from assay.engine.batch import Batch, run_batch
 from assay.engine.commit import Outcome, commit
+from assay.engine.driver import drop_unscored
 from assay.engine.prepare import Prepared, prepare
 from assay.engine.request import RunRequest
 from assay.engine.tools import Silent, open_tools
-from assay.errors import ConfigError
+from assay.errors import ConfigError, SetupError
 from assay.store.layout import RunFolder, open_store
 from assay.store.parts import read_request
 
@@ -37,11 +38,19 @@ def load_prepared(store: str, run_id: str) -> Prepared:
 
 
 async def work_batch(store: str, run_id: str, index: int) -> int:
-    """Work on one batch with tools of its own; return how many evaluations ended in an error."""
+    """Work on one batch with tools of its own; return how many evaluations ended in an error.
+
+    Raises:
+        SetupError: A key, model or URL is wrong; a run without any scores is then gone from the store.
+    """
     prepared = load_prepared(store, run_id)
     config = prepared.request.config
-    async with open_tools(config) as tools:
-        return await run_batch(Batch(prepared.folder, index, config, tools, Silent()))
+    try:
+        async with open_tools(config) as tools:
+            return await run_batch(Batch(prepared.folder, index, config, tools, Silent()))
+    except SetupError:
+        drop_unscored(prepared)
+        raise
 
 
 def commit_prepared(store: str, run_id: str, *, engine: str, flow_run_id: str | None) -> Outcome:
