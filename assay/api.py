@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from assay.config import DEFAULT_STORE
 from assay.contracts.arrow import to_arrow
 from assay.contracts.tables import SAMPLES, SCORES, Table
-from assay.engine.commit import Outcome
+from assay.engine.commit import Outcome, judge_errors
 from assay.engine.driver import ENGINE as LOCAL
 from assay.engine.driver import commit_stopped, drive, give_up, run_coroutine
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
@@ -110,7 +110,9 @@ def query(sql: str, *, store: str | Path = DEFAULT_STORE) -> pl.DataFrame:
 def get_run(reference: str = "latest", *, store: str | Path = DEFAULT_STORE) -> Run:
     """Return a past run by id, unique prefix, name, `latest`, `latest~N` or `label:k=v`."""
     opened = open_store(str(store), create=False)
-    return Run(find_run(opened, reference), str(store))
+    run_id = find_run(opened, reference)
+    exit_code, message = judge_errors(read_run(opened, run_id))
+    return Run(run_id, str(store), exit_code, message)
 
 
 def load(*datasets: str | Path) -> pa.Table:

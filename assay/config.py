@@ -126,8 +126,9 @@ class RunConfig(_Config):
                 raise ValueError(f"label {label!r} must be written k=v")
         return value
 
-    def errors_allowed(self, attempted: int) -> int:
-        """Return how many of `attempted` evaluations may be errors under `max_errors`."""
-        if self.max_errors.endswith("%"):
-            return int(attempted * Decimal(self.max_errors[:-1]) / 100)
-        return int(self.max_errors)
+
+def count_allowed(max_errors: str, attempted: int) -> int:
+    """Return how many of `attempted` evaluations may be errors under `N` or `P%`."""
+    if max_errors.endswith("%"):
+        return int(attempted * Decimal(max_errors[:-1]) / 100)
+    return int(max_errors)

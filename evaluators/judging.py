@@ -78,4 +78,7 @@ async def ask_judge(prompt: Prompt, fields: Fields, scale: Scale, chat: Chat) ->
     if not (fields["response"] or "").strip():
         raise CallError("empty_response", "the answer is blank, so the judge was not asked", attempts=0)
     reply = await chat.complete(build_request(prompt, fields))
-    return replace(read_verdict(reply, scale), prompt_sha=prompt.sha)
+    verdict = read_verdict(reply, scale)
+    if verdict.score is None:
+        raise CallError("unparseable", f"a label ({verdict.label}) where the rubric asks for a score")
+    return replace(verdict, prompt_sha=prompt.sha)

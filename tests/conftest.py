@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import socket
 import sys
@@ -18,6 +19,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+OURS = ("ASSAY_", "PREFECT_", "OPENAI_", "AZURE_")  # variables of the user's shell that change what we do
 
 settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("assay")
@@ -187,3 +190,11 @@ def api_key(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("OPENAI_API_KEY", MARKED_KEY)
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", MARKED_KEY)
     return MARKED_KEY
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start every test without the variables of whoever runs it."""
+    for name in list(os.environ):
+        if name.startswith(OURS) or name.upper().endswith("_PROXY"):
+            monkeypatch.delenv(name)

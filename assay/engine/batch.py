@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evaluators.catalog import Evaluation
 
 KEY = ["item_id", "turn"]
+NO_RESPONSE = "no_response"  # the code of a stored answer that is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,11 @@ async def _evaluate(
         judging = Judging(batch.tools.judge, batch.config.concurrency, lambda: batch.monitor.advance(1, 0))
     status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
     message = pl.col(f"{SAMPLE_PREFIX}error_message")
+    mapping = restore_mapping(mapping_json)
     answered = status == "ok"
-    fields = map_fields(rows, restore_mapping(mapping_json), evaluation.fields).with_columns(
-        rows.select(status, code, message)
-    )
+    if "response" in mapping and all(ref.root == "item" for ref in mapping["response"].references):
+        answered |= code == NO_RESPONSE  # this evaluation reads its answer from the item
+    fields = map_fields(rows, mapping, evaluation.fields).with_columns(rows.select(status, code, message))
     fields = fields.with_columns(
         error_code=pl.when(answered).then("error_code").otherwise(code),
         error_message=pl.when(answered).then("error_message").otherwise(pl.format("no answer: {}", message)),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from assay.contracts.json_text import dump_json, sha_text
+from assay.config import count_allowed
+from assay.contracts.json_text import dump_json, parse_json, sha_text
 from assay.contracts.tables import ITEMS, RUNS, SAMPLES, SCHEMA_VERSION, SCORES, conform
 from assay.engine.provenance import read_code_version, read_git_state
 from assay.store.commit import commit_run
@@ -16,6 +17,8 @@ from assay.store.parts import scan_parts
 from transforms.summary import summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.engine.prepare import Prepared
 
 EXIT_OK, EXIT_UNDECIDED = 0, 3
@@ -83,7 +86,7 @@ def commit(
     }
     frame = pl.DataFrame([run], schema=dict(RUNS.columns))
     commit_run(folder, conform(frame, RUNS), summary)
-    return _judge_outcome(prepared, status, counts)
+    return Outcome(request.run_id, status, *judge_errors(run))
 
 
 def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
@@ -105,15 +108,18 @@ def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
     return {**first, **second, **spent}
 
 
-def _judge_outcome(
-    prepared: Prepared, status: Literal["complete", "partial"], counts: dict[str, int]
-) -> Outcome:
-    attempted = counts["evaluations"] - counts["skipped"]
-    allowed = prepared.request.config.errors_allowed(attempted)
-    if counts["errored"] <= allowed:
-        return Outcome(prepared.request.run_id, status, EXIT_OK, "")
-    message = (
-        f"{counts['errored']} of {attempted} evaluations ended in an error, {allowed} are allowed "
-        f"(--max-errors {prepared.request.config.max_errors})"
-    )
-    return Outcome(prepared.request.run_id, status, EXIT_UNDECIDED, message)
+def judge_errors(run: Mapping[str, object]) -> tuple[int, str]:
+    """Return the exit code of a run and, when it is not 0, the sentence that explains it.
+
+    Args:
+        run: A row of RUNS.
+    """
+    config = parse_json(str(run["config_json"]))
+    max_errors = str(config["max_errors"]) if isinstance(config, dict) and "max_errors" in config else "0"
+    evaluations, skipped, errored = (int(str(run[name])) for name in ("evaluations", "skipped", "errored"))
+    attempted = evaluations - skipped
+    allowed = count_allowed(max_errors, attempted)
+    if errored <= allowed:
+        return EXIT_OK, ""
+    share = f"{errored} of {attempted} evaluations ended in an error"
+    return EXIT_UNDECIDED, f"{share}, {allowed} are allowed (--max-errors {max_errors})"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from assay.engine.batch import Batch, run_batch
 from assay.engine.commit import Outcome, commit
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import open_tools
-from assay.errors import SetupError, UndecidedError
+from assay.errors import AssayError, SetupError, UndecidedError
 from assay.store.parts import discard_run, has_part
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ def drive(prepared: Prepared, monitor: Monitor) -> Outcome:
                 raise
         except SetupError as error:
             give_up(prepared, error, engine=ENGINE)
+        except Exception:  # whatever it was: what is finished stays of use
+            with suppress(AssayError):
+                if has_part(prepared.folder.part("scores", 0)):
+                    commit(prepared, engine=ENGINE, status="partial")
+            raise
     if request.signal is not None:
         return commit_stopped(prepared, request.signal, engine=ENGINE)
     return commit(prepared, engine=ENGINE)

@@ -125,13 +125,13 @@ def _check_fields(
             continue
         if items[column].null_count() < items.height:
             continue
-        if field == "response":
-            raise ConfigError(
-                "no item has a stored response; give --responses FILE, or a target: "
-                "--target openai --model MODEL --base-url URL"
-            )
         sources = parse_json(items["item_json"][0])
         columns = list_names(sources) if isinstance(sources, dict) else "none"
+        if field == "response":
+            raise ConfigError(
+                f"no item has a stored response; the data has: {columns}; name its column with --mapping "
+                "response=COLUMN, give --responses FILE, or a target: --model MODEL --base-url URL"
+            )
         raise ConfigError(
             f"{evaluation.label} needs {field}, which no item has (standard name: "
             f"{STANDARD_NAMES[field]}); the data has: {columns}; name its column with "

@@ -114,7 +114,7 @@ async def test_no_more_requests_in_flight_than_allowed(loopback: Loopback) -> No
         together.wait()
         return {"reply": "met"}
 
-    loopback.script([meet] * 4)
+    loopback.script([], after=meet)
     endpoint = Endpoint(model="m", base_url=loopback.base_url)
     async with open_chat(endpoint, concurrency=4, timeout_s=20) as chat:
         await asyncio.gather(*(chat.complete(HELLO) for _ in range(24)))

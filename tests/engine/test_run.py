@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -230,3 +231,56 @@ def test_sql_answers_over_two_runs(run_rows: Callable[..., Run], tmp_path: Path)
     run_rows(evaluators="ExactMatch,PartialMatch")
     sql = "select evaluator, count(*) filter (where passed) as n from scores group by 1 order by 1"
     assert assay.query(sql, store=tmp_path / "store").rows() == [("ExactMatch", 4), ("PartialMatch", 2)]
+
+
+ODD_ANSWERS = ['{"a":"\\ud83d"}', "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, '{"a": null}']
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS)
+def test_no_answer_can_end_a_run(
+    run_rows: Callable[..., Run], write_rows: Callable[..., Path], answer: str
+) -> None:
+    answers = write_rows(
+        {"id": "a", "response": answer}, {"id": "b", "response": '{"a":1}'}, name="answers.jsonl"
+    )
+    rows = [{"id": name, "ground_truth": "1"} for name in "ab"]
+    mapping = {"JsonEquals.response": "{{sample.output_object.a}}"}
+    run = run_rows(
+        *rows, evaluators="ExactMatch,JsonEquals", batch_size=1, mapping=mapping, responses=answers
+    )
+    assert run.scores.height == 4
+    good = run.scores.filter(pl.col("item_id") == "b").sort("evaluator")
+    assert good.select("score", "status").rows() == [(0.0, "ok"), (1.0, "ok")]
+
+
+def test_an_evaluation_may_read_its_answer_from_the_item(run_rows: Callable[..., Run]) -> None:
+    rows = [
+        {"id": "a", "alt": "x", "ground_truth": "x"},
+        {"id": "b", "response": "y", "alt": "z", "ground_truth": "y"},
+    ]
+    run = run_rows(*rows, evaluators="ExactMatch", mapping={"ExactMatch.response": "{{item.alt}}"})
+    assert run.scores.sort("item_id").select("passed", "status").rows() == [(True, "ok"), (False, "ok")]
+    assert run.exit_code == 0
+
+
+def test_a_mapped_answer_is_the_one_that_is_shown(run_rows: Callable[..., Run]) -> None:
+    row = {"id": "a", "response": "stored", "alt": "mapped", "ground_truth": "x"}
+    run = run_rows(row, evaluators="ExactMatch", mapping={"response": "alt"})
+    assert run.samples["output_text"].to_list() == ["mapped"]
+
+
+def test_a_past_run_tells_its_exit_code(run_rows: Callable[..., Run], tmp_path: Path) -> None:
+    run_rows(
+        {"id": "a", "ground_truth": "x", "response": "x"},
+        {"id": "b", "ground_truth": "x"},
+        evaluators="ExactMatch",
+    )
+    again = assay.get_run(store=tmp_path / "store")
+    assert (again.exit_code, "1 of 2" in again.message) == (3, True)
+
+
+def test_a_run_inside_a_running_loop_is_a_run(run_rows: Callable[..., Run]) -> None:
+    async def notebook() -> Run:
+        return run_rows(evaluators="ExactMatch")
+
+    assert asyncio.run(notebook()).scores.height == 3

@@ -42,7 +42,7 @@ def compare(score: Callable[..., pl.DataFrame], got: str, expected: str, **optio
         ("1e999", "1e999"),
         ('{"a":1,"a":2}', '{"a":1,"a":2}'),
         ("[" * 100_000, "[" * 100_000),
-        ('{"a":' * 900 + "1" + "}" * 900, '{"a":' * 900 + "1.0" + "}" * 900),
+        ('{"a":' * 199 + "1" + "}" * 199, '{"a":' * 199 + "1.0" + "}" * 199),
     ],
 )
 def test_equal_values_score_one(score: Callable[..., pl.DataFrame], got: str, expected: str) -> None:
