@@ -26,7 +26,7 @@ SERVER_START_S = "120"  # a fresh home migrates its database first; Prefect's ow
 END_WITHIN_S = 10.0
 POLL_EVERY_S = 0.3
 QUIET = {
-    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_LOGGING_LEVEL": "ERROR",  # below that it tells of its own housekeeping at exit
     "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
@@ -70,7 +70,7 @@ def check_api(url: str) -> None:
 
 
 def hush_prefect() -> None:
-    """Keep Prefect from logging below warnings and from reporting to anybody."""
+    """Keep Prefect from logging anything but errors and from reporting to anybody."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
 
