@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 import traceback
-
-from cyclopts import App
+from typing import TYPE_CHECKING
 
 from assay.errors import AssayError, ConfigError
 
+if TYPE_CHECKING:
+    from cyclopts import App
+
 EXIT_BUG, EXIT_INTERRUPTED = 70, 130
+OVERVIEW: tuple[list[str], ...] = ([], ["--help"], ["-h"])
+MORE = "`assay COMMAND --help` shows the options of a command with examples; `assay --version` the version."
 
 HELP = """Score the answers of LLMs and agents in batches; keep every run; ask it with SQL.
 
@@ -41,9 +45,22 @@ COMMANDS = (
     ("validate", "assay.cli.validate:validate", "Check dataset files without running anything."),
 )
 
-app = App(name="assay", help=HELP, help_format="plaintext", version_flags=["--version", "-V"])
-for _name, _place, _help in COMMANDS:
-    app.command(_place, name=_name, help=_help, help_epilogue=f"Examples:\n{EXAMPLES[_name]}")
+
+def build_app() -> App:
+    """Return the command line with all commands, none of them imported yet."""
+    from cyclopts import App  # the overview does without it, and comes at once
+
+    app = App(name="assay", help=HELP, help_format="plaintext", version_flags=["--version", "-V"])
+    for name, place, what in COMMANDS:
+        app.command(place, name=name, help=what, help_epilogue=f"Examples:\n{EXAMPLES[name]}")
+    return app
+
+
+def write_overview() -> str:
+    """Return what `assay --help` says."""
+    width = max(len(name) for name, _, _ in COMMANDS)
+    commands = "\n".join(f"  {name:{width}}  {what}" for name, _, what in COMMANDS)
+    return f"Usage: assay COMMAND [OPTIONS]\n\n{HELP}\nCommands:\n{commands}\n\n{MORE}"
 
 
 def main() -> None:
@@ -53,9 +70,12 @@ def main() -> None:
 
 def run_app(tokens: list[str]) -> int:
     """Run one command and return its exit code; every error becomes one message on stderr."""
+    if tokens in OVERVIEW:
+        print(write_overview())  # noqa: T201 - what was asked for, on standard output
+        return 0
     try:
         _check_text(tokens)
-        result = app(tokens, result_action="return_value")
+        result = build_app()(tokens, result_action="return_value")
     except AssayError as error:
         _say(str(error), tokens)
         return error.exit_code

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import polars as pl
 import polars.selectors as cs
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from assay.config import DEFAULT_STORE
 from assay.errors import ConfigError
@@ -132,9 +130,11 @@ def emit(data: str | bytes, output: Output) -> None:
 
 def write_table(frame: pl.DataFrame, *, to_file: bool = False) -> str:
     """Lay out the first `SHOWN_ROWS` in columns; numbers right, as wide as the terminal or `PIPE_WIDTH`."""
+    from rich.table import Table  # rich takes long to import, and most output is not a table
+
     hidden = frame.height - SHOWN_ROWS
     frame = frame.head(SHOWN_ROWS)
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for name, dtype in frame.schema.items():
         table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
     for row in _flat(frame).iter_rows():
@@ -145,6 +145,8 @@ def write_table(frame: pl.DataFrame, *, to_file: bool = False) -> str:
 
 def render(*parts: object, to_file: bool = False) -> str:
     """Render rich parts to text: colours only for a terminal."""
+    from rich.console import Console
+
     terminal = sys.stdout.isatty() and not to_file
     buffer = io.StringIO()
     width = None if terminal else PIPE_WIDTH

@@ -8,9 +8,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -30,6 +27,9 @@ class _Bar:
     """A rich progress bar with rate, time left and errors so far."""
 
     def __init__(self, total: int) -> None:
+        from rich.console import Console  # only a terminal needs it, and it takes long to import
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._errors, self._done, self._began = 0, 0, time.monotonic()
         self.progress = Progress(
             TextColumn("{task.description}"),

@@ -8,8 +8,6 @@ import subprocess
 import sys
 import time
 import tomllib
-import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +52,9 @@ def check_api(url: str) -> None:
     Raises:
         ConfigError: It did not answer within 5 seconds.
     """
+    import urllib.error  # only a configured API is asked
+    import urllib.request
+
     try:
         request = urllib.request.Request(f"{url.rstrip('/')}/health")  # noqa: S310 - http(s) as configured
         if key := os.environ.get("PREFECT_API_KEY"):

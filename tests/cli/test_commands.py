@@ -67,6 +67,13 @@ def test_a_run_prints_its_id_first_and_then_the_summary(call: Any, rows: Path, s
         assert part in out
 
 
+@pytest.mark.parametrize("tokens", [[], ["--help"], ["-h"]])
+def test_the_overview_names_every_command(call: Any, tokens: list[str]) -> None:
+    code, out, _ = call(*tokens)
+    assert code == 0
+    assert all(f"  {name} " in out for name, _, _ in COMMANDS)
+
+
 @pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
 def test_every_command_explains_itself_with_an_example(call: Any, command: str) -> None:
     code, out, _ = call(command, "--help")

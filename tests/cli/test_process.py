@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conftest import Loopback
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("polars", "pyarrow", "duckdb", "openai", "prefect", "pydantic")
+HEAVY = ("polars", "pyarrow", "duckdb", "openai", "prefect", "pydantic", "cyclopts", "rich")
 
 
 def start(*tokens: object, **variables: str) -> subprocess.Popen[str]:
