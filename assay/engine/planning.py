@@ -94,16 +94,30 @@ def is_judge(evaluation: Evaluation) -> bool:
     return isinstance(evaluation.evaluator, JudgeEvaluator)
 
 
-def count_evaluations(plan: pl.DataFrame, turns: int) -> tuple[int, int]:
-    """Return how many evaluations a plan holds over `turns` rows, and how many of them ask a judge."""
-    every, judged = 0, 0
-    counts = plan.group_by("evaluator", "options_sha", maintain_order=True).agg(
-        pl.len(), pl.col("turn", "options_json", "threshold").first()
+def has_judge(plan: pl.DataFrame) -> bool:
+    """Whether any evaluation of a plan asks a model."""
+    kinds = plan.unique("evaluator").iter_rows(named=True)
+    return any(is_judge(restore_evaluation(row)) for row in kinds)
+
+
+def count_evaluations(plan: pl.DataFrame, samples: pl.DataFrame) -> tuple[int, int]:
+    """Return how many evaluations a plan holds over samples, and how many of them ask a judge.
+
+    Args:
+        plan: PLAN.
+        samples: Columns item_id and turn, one row per answer to come.
+    """
+    weights = samples.group_by("item_id", "turn").len("answers")
+    counts = (
+        plan.join(weights, on=["item_id", "turn"], how="left")
+        .with_columns(answers=pl.when(pl.col("turn") == EVERY_TURN).then(samples.height).otherwise("answers"))
+        .group_by("evaluator", "options_sha")
+        .agg(pl.col("answers").sum(), pl.col("options_json", "threshold").first())
     )
+    every, judged = 0, 0
     for row in counts.iter_rows(named=True):
-        rows = turns if row["turn"] == EVERY_TURN else row["len"]
-        every += rows
-        judged += rows if is_judge(restore_evaluation(row)) else 0
+        every += row["answers"]
+        judged += row["answers"] if is_judge(restore_evaluation(row)) else 0
     return every, judged
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from assay.contracts.json_text import sha_text
 from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN
 from assay.engine.intake import ANSWERS_TABLE, hash_inputs, read_intake
-from assay.engine.planning import count_evaluations, make_plan
+from assay.engine.planning import count_evaluations, has_judge, make_plan
 from assay.engine.request import RunRequest
 from assay.engine.tools import check_endpoints
 from assay.store.catalog import find_run
@@ -65,8 +65,7 @@ def prepare(config: RunConfig) -> Prepared:
 
 
 def _batch_size(plan: pl.DataFrame, config: RunConfig) -> int:
-    turns = 1
-    calls = config.target.kind != "stored" or count_evaluations(plan, turns)[1]
+    calls = config.target.kind != "stored" or has_judge(plan)
     return MODEL_BATCH if calls else COLUMN_BATCH
 
 
@@ -108,7 +107,7 @@ def _write_parts(
 
 def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame) -> RunRequest:
     turns = intake.items.table.height
-    evaluations, judged = count_evaluations(plan, turns)
+    evaluations, judged = count_evaluations(plan, _list_samples(intake))
     what = plan.select("evaluator", "options_sha").unique().sort(pl.all()).rows()
     return RunRequest(
         run_id=run_id,
@@ -125,6 +124,13 @@ def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame
         evaluator_set_sha=sha_text(*(f"{name} {sha}" for name, sha in what)),
         warnings=(*intake.warnings, *_note_idle(intake.items.table, plan)),
     )
+
+
+def _list_samples(intake: Intake) -> pl.DataFrame:
+    """Return item and turn of every answer to come: one per turn, or one per stored trial of it."""
+    keys = ["item_id", "turn"]
+    turns = intake.items.table.select(*keys)
+    return turns if intake.answers is None else turns.join(intake.answers.select(*keys), on=keys, how="left")
 
 
 def _note_idle(items: pl.DataFrame, plan: pl.DataFrame) -> tuple[str, ...]:

@@ -138,6 +138,8 @@ def build_conversation(config: RunConfig, provider: Literal["openai", "azure"]) 
 
 
 def _record(turn: Turn, reply: ChatReply) -> Row:
+    """Keep a reply; one that was cut off at the output limit is an error that keeps its text."""
+    cut = reply.finish_reason == "length"
     return {
         "item_id": turn.item_id,
         "turn": turn.turn,
@@ -145,7 +147,9 @@ def _record(turn: Turn, reply: ChatReply) -> Row:
         "output_text": reply.text,
         "output_items_json": dump_items(reply.text, reply.tool_calls_json),
         "tool_calls_json": reply.tool_calls_json,
-        "status": "ok",
+        "status": "error" if cut else "ok",
+        "error_code": "truncated" if cut else None,
+        "error_message": "the answer ended at the output limit (finish_reason length)" if cut else None,
         "finish_reason": reply.finish_reason,
         "model": reply.model,
         "input_tokens": reply.input_tokens,

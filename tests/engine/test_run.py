@@ -71,7 +71,7 @@ def test_a_missing_answer_is_an_error_and_never_a_score(run_rows: Callable[..., 
 
 
 def test_trials_of_an_answer_file_are_samples_of_their_own(
-    run_rows: Callable[..., Run], write_rows: Callable[..., Path]
+    run_rows: Callable[..., Run], write_rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     answers = [
         {"id": "a", "trial": 1, "response": "4"},
@@ -86,6 +86,8 @@ def test_trials_of_an_answer_file_are_samples_of_their_own(
         ("b", 2, True, None),
         ("c", 0, None, "no_response"),
     ]
+    folder = tmp_path / "store/runs" / f"run_id={run.run_id}"
+    assert json.loads((folder / "request.json").read_text())["evaluations"] == 4
 
 
 @pytest.mark.parametrize(("allowed", "code"), [("0", 3), ("1", 0), ("49%", 3), ("50%", 0)])

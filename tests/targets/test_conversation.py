@@ -212,3 +212,13 @@ def test_target_without_a_model_names_the_option() -> None:
         config = RunConfig.model_validate({"datasets": ("x",), "target": {"kind": kind}})
         with pytest.raises(ConfigError, match="--model"):
             build_target(config)
+
+
+async def test_an_answer_cut_off_at_the_limit_is_an_error_that_keeps_its_text(loopback: Loopback) -> None:
+    loopback.script([{"reply": "half of it", "finish": "length"}])
+    samples, done = await fetch(loopback, build_items(*ask("i", "a", "b")))
+    assert samples.select("status", "error_code", "output_text").rows() == [
+        ("error", "truncated", "half of it"),
+        ("skipped", "turn_skipped", None),
+    ]
+    assert done == [False, False]
