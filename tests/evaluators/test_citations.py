@@ -78,3 +78,9 @@ def test_a_threshold_is_a_whole_number_from_one(
 def test_a_whole_threshold_may_be_written_as_a_float(score: Callable[..., pl.DataFrame]) -> None:
     result = score("citations", {"response": ["[1]", "[1] [2]"]}, threshold=2.0)
     assert result["passed"].to_list() == [False, True]
+
+
+def test_labels_stand_in_the_order_of_the_answer(score: Callable[..., pl.DataFrame]) -> None:
+    marks = [str(n) for n in (9, 3, 12, 1, 7, 30, 2)]
+    answer = " ".join(f"[{mark}]" for mark in [*marks, "3", "9"])
+    assert labels(score, answer) == marks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import resource
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,16 @@ def test_a_frame_that_breaks_its_contract_leaves_the_old_file(folder: RunFolder)
         write_part(_scores(3).drop("metric"), path, SCORES)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_reader_in_the_middle_of_a_file_keeps_the_old_one(folder: RunFolder) -> None:
+    path = folder.part("scores", 0)
+    write_part(SCORES.empty(), path, SCORES)
+    old = path.read_bytes()
+    with path.open("rb") as open_before:
+        write_part(SCORES.empty(), path, SCORES)
+        assert open_before.read() == old
+        assert path.stat().st_ino != os.fstat(open_before.fileno()).st_ino
 
 
 def test_a_write_without_space_leaves_the_old_file_and_no_draft(folder: RunFolder, small_files: None) -> None:
