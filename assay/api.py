@@ -20,8 +20,8 @@ from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temp
 from assay.engine.prepare import Prepared, prepare
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
-from assay.errors import SetupError, UndecidedError
-from assay.settings import Engine, Settings, make_config
+from assay.errors import ConfigError, SetupError, UndecidedError
+from assay.settings import ENGINES, Engine, Settings, make_config
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.parts import scan_parts
@@ -94,9 +94,9 @@ def run(*datasets: str | Path, **settings: Unpack[Settings]) -> Run:
     Raises:
         SetupError: Nothing was scored; the message says what to change.
     """
-    engine = settings.pop("engine", None)
     config = make_config([str(dataset) for dataset in datasets], settings)
-    outcome = start(prepare(config), engine=choose_engine(engine), monitor=Silent())
+    engine = choose_engine(settings.get("engine"))
+    outcome = start(prepare(config), engine=engine, monitor=Silent())
     return Run(outcome.run_id, config.store, outcome.exit_code, outcome.message)
 
 
@@ -128,8 +128,10 @@ def choose_engine(asked: Engine | None) -> Engine:
     """Return the engine: the one asked for, else Prefect where an API is configured, else local.
 
     Raises:
-        ConfigError: A configured Prefect API does not answer.
+        ConfigError: There is no such engine, or a configured Prefect API does not answer.
     """
+    if asked is not None and asked not in ENGINES:
+        raise ConfigError.unknown("engine", asked, ENGINES)
     engine = asked or ("prefect" if find_api_url() else LOCAL)
     url = find_api_url()
     if engine == "prefect" and url is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 Engine = Literal["local", "prefect"]
+ENGINES: tuple[Engine, ...] = ("local", "prefect")
 
 
 class Settings(TypedDict, total=False):
@@ -50,6 +51,9 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
     Raises:
         ConfigError: A value is not acceptable; the message names the setting.
     """
+    for name in settings:
+        if name not in Settings.__annotations__:
+            raise ConfigError.unknown("setting", name, Settings.__annotations__)
     asked, adds = _split_evaluators(settings.get("evaluators"))
     responses = settings.get("responses")
     if not all(name.strip() for name in datasets):

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evaluators.contract import JudgeEvaluator, Options, Scale
-from evaluators.judging import ask_judge, read_prompt
+from evaluators.judging import grade_by
 
-if TYPE_CHECKING:
-    from assay.contracts.chat import Chat
-    from evaluators.contract import Fields, Verdict
-
-SCALE = Scale(1.0, 5.0)
-
-
-class CoherenceOptions(Options):
-    """Options of Coherence: none."""
-
-
-async def judge_coherence(_options: CoherenceOptions, fields: Fields, chat: Chat) -> Verdict:
-    """Ask a model for a grade from 1 to 5. A blank answer is an error, not a grade."""
-    shown = {name: fields[name] for name in ("query", "response")}
-    return await ask_judge(read_prompt("coherence"), shown, SCALE, chat)
-
+_SHOWN = ("query", "response")
+_SCALE = Scale(1.0, 5.0)
 
 EVALUATOR = JudgeEvaluator(
     name="Coherence",
     summary="Whether the answer is a clear and logical whole, graded 1 to 5 by a model.",
     aliases=("coherence", "builtin.coherence"),
-    needs=("query", "response"),
-    options=CoherenceOptions,
-    scale=SCALE,
-    ask=judge_coherence,
+    needs=_SHOWN,
+    options=Options,
+    scale=_SCALE,
+    ask=grade_by("coherence", _SHOWN, _SCALE),
 )

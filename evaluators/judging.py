@@ -14,8 +14,10 @@ from assay.errors import CallError
 from evaluators.verdicts import read_verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from assay.contracts.chat import Chat
-    from evaluators.contract import Fields, Scale, Verdict
+    from evaluators.contract import Fields, Options, Scale, Verdict
 
 MAX_OUTPUT_TOKENS = 800
 _CODE_DIGITS = 16
@@ -66,6 +68,23 @@ def build_request(prompt: Prompt, fields: Fields) -> ChatRequest:
     ]
     messages = (text_message("system", prompt.system), text_message("user", "\n\n".join(blocks)))
     return ChatRequest(messages, temperature=0.0, max_output_tokens=MAX_OUTPUT_TOKENS, json_object=True)
+
+
+def grade_by(
+    stem: str, shown: tuple[str, ...], scale: Scale
+) -> Callable[[Options, Fields, Chat], Awaitable[Verdict]]:
+    """Return the question of a judge that needs nothing but its prompt file.
+
+    Args:
+        stem: Name of the prompt file.
+        shown: Fields the judge sees, in that order.
+        scale: Where its score must lie.
+    """
+
+    async def ask(_options: Options, fields: Fields, chat: Chat) -> Verdict:
+        return await ask_judge(read_prompt(stem), {name: fields[name] for name in shown}, scale, chat)
+
+    return ask
 
 
 async def ask_judge(prompt: Prompt, fields: Fields, scale: Scale, chat: Chat) -> Verdict:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import sys
 import threading
 from collections import deque
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 OURS = ("ASSAY_", "PREFECT_", "OPENAI_", "AZURE_")  # variables of the user's shell that change what we do
 
@@ -198,3 +200,37 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(OURS) or name.upper().endswith("_PROXY"):
             monkeypatch.delenv(name)
+
+
+class StoppableRun:
+    """A run of four questions in two batches whose third answer never comes."""
+
+    def __init__(self, loopback: Loopback, folder: Path) -> None:
+        self.store = folder / "store"
+        self._reached = threading.Event()
+        loopback.script([], after={"reply": "x"}, match=[("q2", self._hold)])
+        data = folder / "questions.jsonl"
+        rows = (f'{{"id":"{n}","query":"q{n}","ground_truth":"x"}}\n' for n in range(4))
+        data.write_text("".join(rows), encoding="utf-8")
+        target = ["--model", "m", "--base-url", loopback.base_url, "--evaluators", "ExactMatch"]
+        self._tokens = ["run", str(data), *target, "--batch-size", "2", "--store", str(self.store)]
+
+    def _hold(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._reached.set()
+        return {"reply": "x", "delay": 60}
+
+    def stop_by(self, number: int, *tokens: str, **variables: str) -> tuple[int, str]:
+        """Start the run, send it a signal once it waits, and return exit code and standard error."""
+        command = [sys.executable, "-m", "assay", *self._tokens, *tokens]
+        environment = os.environ | variables
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        assert self._reached.wait(60)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        return process.returncode, err
+
+
+@pytest.fixture
+def stoppable(loopback: Loopback, api_key: str, tmp_path: Path) -> StoppableRun:
+    assert api_key
+    return StoppableRun(loopback, tmp_path)

@@ -15,7 +15,6 @@ from assay.contracts.tables import Table, conform
 from assay.datasets.answers import read_answers
 from assay.datasets.reader import read_documents
 from assay.errors import ConfigError, list_names
-from assay.store.catalog import find_run
 from assay.store.layout import open_store
 from evaluators.contract import FIELDS
 from transforms.items import Items, build_items
@@ -128,13 +127,12 @@ def _nothing_left(table: pl.DataFrame, selection: Selection) -> str:
     return f"selection {given} leaves none of {len(ids)} items; ids are {list_names(ids.head(13))}"
 
 
-def _read_failed(root: str, reference: str) -> list[str]:
+def _read_failed(root: str, run_id: str) -> list[str]:
     from assay.store.query import query  # DuckDB and pyarrow only where SQL is asked
 
-    store = open_store(root, create=False)
-    run_id = find_run(store, reference)
     sql = "select distinct item_id from scores where run_id = $run and (passed = false or status = 'error')"
-    return query(store, sql, parameters={"run": run_id})["item_id"].to_list()
+    found = query(open_store(root, create=False), sql, parameters={"run": run_id})
+    return found["item_id"].to_list()
 
 
 def _match_answers(items: pl.DataFrame, path: str) -> tuple[pl.DataFrame, list[str]]:

@@ -48,15 +48,13 @@ def prepare(config: RunConfig) -> Prepared:
     intake = read_intake(config)
     plan = make_plan(intake, config)
     check_endpoints(config)
-    starts = batch_starts(intake.items.table, config.batch_size or _batch_size(plan, config))
-    store = open_store(config.store, create=True)
+    blocks = cut_batches(intake.items.table, config.batch_size or _batch_size(plan, config))
     started_at = datetime.now(UTC)
-    folder = create_run(store, started_at)
+    request = _describe(config, intake, plan, started_at, len(blocks))
+    folder = create_run(open_store(config.store, create=True), started_at)
     try:
-        request = _describe(folder.run_id, config, intake, plan).model_copy(
-            update={"started_at": started_at, "batches": len(starts)}
-        )
-        _write_parts(folder, intake, plan, starts)
+        request = request.model_copy(update={"run_id": folder.run_id})
+        _write_parts(folder, intake, plan, blocks)
         write_request(folder, request.model_dump(mode="json"))
     except BaseException:
         discard_run(folder)
@@ -69,7 +67,7 @@ def _batch_size(plan: pl.DataFrame, config: RunConfig) -> int:
     return MODEL_BATCH if calls else COLUMN_BATCH
 
 
-def batch_starts(items: pl.DataFrame, size: int) -> list[tuple[int, int]]:
+def cut_batches(items: pl.DataFrame, size: int) -> list[tuple[int, int]]:
     """Cut items into blocks of about `size` rows without cutting a conversation.
 
     Returns:
@@ -86,34 +84,34 @@ def batch_starts(items: pl.DataFrame, size: int) -> list[tuple[int, int]]:
 
 
 def _write_parts(
-    folder: RunFolder, intake: Intake, plan: pl.DataFrame, starts: list[tuple[int, int]]
+    folder: RunFolder, intake: Intake, plan: pl.DataFrame, blocks: list[tuple[int, int]]
 ) -> None:
-    items = intake.items.table
+    items, keys = intake.items.table, ["item_id", "turn"]
     shared = plan["turn"][0] == EVERY_TURN
     if shared:
         write_part(plan, folder.part("plan", 0), PLAN)
-    for index, (first, count) in enumerate(starts):
+    for index, (first, count) in enumerate(blocks):
         block = items.slice(first, count)
         write_part(block, folder.part("items", index), ITEMS)
-        keys = ["item_id", "turn"]
         if not shared:
-            write_part(
-                plan.join(block, on=keys, how="semi", maintain_order="left"), folder.part("plan", index), PLAN
-            )
+            due = plan.join(block, on=keys, how="semi", maintain_order="left")
+            write_part(due, folder.part("plan", index), PLAN)
         if intake.answers is not None:
             answers = intake.answers.join(block, on=keys, how="semi")
             write_part(answers, folder.part("answers", index), ANSWERS_TABLE)
 
 
-def _describe(run_id: str, config: RunConfig, intake: Intake, plan: pl.DataFrame) -> RunRequest:
+def _describe(
+    config: RunConfig, intake: Intake, plan: pl.DataFrame, started_at: datetime, batches: int
+) -> RunRequest:
     turns = intake.items.table.height
     evaluations, judged = count_evaluations(plan, _list_samples(intake))
     what = plan.select("evaluator", "options_sha").unique().sort(pl.all()).rows()
     return RunRequest(
-        run_id=run_id,
+        run_id="",  # known once its folder is made
         config=config,
-        started_at=datetime.now(UTC),
-        batches=0,
+        started_at=started_at,
+        batches=batches,
         items=intake.items.table["item_id"].n_unique(),
         turns=turns,
         evaluations=evaluations,

@@ -66,11 +66,6 @@ class RunFolder:
         """The file whose presence makes the run visible to readers."""
         return self.path / "run.parquet"
 
-    @property
-    def calls(self) -> Path:
-        """Folder of the call ledger."""
-        return self.path / "calls"
-
 
 def open_store(root: str, *, create: bool) -> Store:
     """Check a store's folder and return the store.

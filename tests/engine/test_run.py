@@ -187,6 +187,8 @@ def test_what_failed_in_a_run_can_be_run_again(run_rows: Callable[..., Run]) -> 
         ({"evaluators": "ExactMatch", "where": "categry = 'geo'"}, "category"),
         ({"evaluators": "ExactMatch", "failed_of": "latest"}, "run"),
         ({"evaluators": "ExactMatch", "labels": ["oops"]}, "k=v"),
+        ({"evaluator": "ExactMatch"}, "unknown setting 'evaluator'; did you mean evaluators"),
+        ({"evaluators": "ExactMatch", "engine": "prefct"}, "did you mean prefect"),
         ({"evaluators": "ExactMatch", "max_errors": "many"}, "max_errors"),
         ({"evaluators": "ExactMatch", "target": "openai"}, "--model"),
         ({"evaluators": "ExactMatch", "responses": "nowhere.csv"}, "nowhere.csv"),

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from http.client import HTTPConnection
 from pathlib import Path
@@ -21,7 +20,7 @@ from assay.engine.prefect_api import START_VARIABLE, temporary_server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.conftest import Loopback
+    from tests.conftest import StoppableRun
 
 pytestmark = pytest.mark.xdist_group("prefect")
 
@@ -140,44 +139,11 @@ def test_a_configuration_file_is_enough_for_a_schedule(api: str, tmp_path: Path)
     assert get_run(store=tmp_path / "s").info["engine"] == "prefect"
 
 
-class Hold:
-    """A step that never answers in time, and tells that it was reached."""
-
-    def __init__(self) -> None:
-        self.reached = threading.Event()
-
-    def __call__(self, _: Any) -> dict[str, Any]:
-        self.reached.set()
-        return {"reply": "x", "delay": 60}
-
-
-@pytest.mark.usefixtures("api_key")
-def test_sigterm_commits_the_finished_batches_as_partial(
-    api: str, tmp_path: Path, loopback: Loopback
-) -> None:
-    hold = Hold()
-    loopback.script([{"reply": "x"}], after=hold)
-    data, store = tmp_path / "d.jsonl", tmp_path / "s"
-    data.write_text("".join(f'{{"id":"{n}","query":"q{n}","ground_truth":"x"}}\n' for n in range(2)))
-    target = (
-        "--model",
-        "m",
-        "--base-url",
-        loopback.base_url,
-        "--evaluators",
-        "ExactMatch",
-        "--batch-size",
-        1,
-    )
-    command = [sys.executable, "-m", "assay", "run", data, *target, "--store", store, "--engine", "prefect"]
-    environment = os.environ | {"PREFECT_API_URL": api}
-    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, env=environment)
-    assert hold.reached.wait(60)
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 143, err
-    run = get_run(store=store)
-    assert (run.info["status"], run.scores["item_id"].to_list()) == ("partial", ["0"])
+def test_sigterm_commits_the_finished_batches_as_partial(api: str, stoppable: StoppableRun) -> None:
+    returned, err = stoppable.stop_by(signal.SIGTERM, "--engine", "prefect", PREFECT_API_URL=api)
+    assert returned == 143, err
+    run = get_run(store=stoppable.store)
+    assert (run.info["status"], run.scores["item_id"].to_list()) == ("partial", ["0", "1"])
 
 
 def test_an_api_that_does_not_answer_is_refused_at_once(tmp_path: Path) -> None:

@@ -88,6 +88,6 @@ def test_paths_of_a_run_are_as_documented(store: Store) -> None:
     base = store.root / "runs" / "run_id=20261130-154500-3f9a2c"
     assert folder.path == base
     assert folder.part("scores", 17) == base / "scores" / "part-00017.parquet"
-    assert [folder.request, folder.summary, folder.commit, folder.calls] == [
-        base / name for name in ("request.json", "summary.parquet", "run.parquet", "calls")
+    assert [folder.request, folder.summary, folder.commit] == [
+        base / name for name in ("request.json", "summary.parquet", "run.parquet")
     ]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.datasets.uipath_templates import write_literal
 from assay.errors import ConfigError
 from transforms.templates import MISSING, Reference, Template, look_up, parse_template
 
@@ -69,13 +72,22 @@ def test_a_malformed_placeholder_is_a_config_error(text: str) -> None:
         parse(text)
 
 
-@given(st.text())
-def test_no_text_breaks_the_parser(text: str) -> None:
+OPENINGS: Any = st.sampled_from(["{{", "<<", "${data.", "${target.", "\\", "}}", "item.a", "x"])
+
+
+@given(st.lists(OPENINGS | st.text(max_size=3)).map("".join))
+def test_escaped_text_is_read_as_it_was_written(text: str) -> None:
+    assert parse(write_literal(text)).parts == (text,)
+
+
+@given(st.lists(OPENINGS | st.text(max_size=3)).map("".join))
+def test_any_text_is_parts_or_a_config_error(text: str) -> None:
     try:
-        parsed = parse_template(text, where="mapping x")
+        template = parse(text)
     except ConfigError:
         return
-    assert "".join(p for p in parsed.parts if isinstance(p, str)) != text + "x"
+    assert template.parts
+    assert all(part.root in {"item", "sample"} for part in template.references)
 
 
 @given(st.text(alphabet=st.characters(blacklist_characters="{<$\\")))
