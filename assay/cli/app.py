@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 from assay.errors import AssayError, ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from inspect import BoundArguments
+
     from cyclopts import App
 
 EXIT_BUG, EXIT_INTERRUPTED = 70, 130
@@ -75,7 +79,8 @@ def run_app(tokens: list[str]) -> int:
         return 0
     try:
         _check_text(tokens)
-        result = build_app()(tokens, result_action="return_value")
+        command, bound = _load_command(tokens)
+        result = command(*bound.args, **bound.kwargs)
     except AssayError as error:
         _say(str(error), tokens)
         return error.exit_code
@@ -90,6 +95,16 @@ def run_app(tokens: list[str]) -> int:
         _say(f"internal error: {type(error).__name__}: {error}{place}", tokens)
         return EXIT_BUG
     return result if isinstance(result, int) else 0
+
+
+def _load_command(tokens: list[str]) -> tuple[Callable[..., object], BoundArguments]:
+    """Parse the line, which imports the command; without garbage collection that is a tenth quicker."""
+    gc.disable()
+    try:
+        command, bound, _ = build_app().parse_args(tokens)
+    finally:
+        gc.enable()
+    return command, bound
 
 
 def _check_text(tokens: list[str]) -> None:
