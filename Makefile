@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check types bench clean
+.PHONY: demo test check types bench bench-load fuzz clean
 
 demo: .venv/run-ready
 	@sh docs/demo.sh $(BIN)/assay
@@ -18,6 +18,12 @@ types: .venv/dev-ready
 
 bench: .venv/dev-ready
 	$(BIN)/pytest -m bench -n 0 -s tests/bench
+
+bench-load: .venv/dev-ready
+	$(BIN)/python tests/bench/load.py 100000 1000000 5000000
+
+fuzz: .venv/dev-ready
+	$(BIN)/python tests/fuzz/readers.py 600
 
 clean:
 	rm -rf .venv .assay .pytest_cache .ruff_cache .hypothesis .import_linter_cache

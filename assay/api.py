@@ -15,22 +15,25 @@ from assay.contracts.arrow import to_arrow
 from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome, judge_errors
 from assay.engine.driver import ENGINE as LOCAL
-from assay.engine.driver import commit_stopped, drive, give_up, run_coroutine
+from assay.engine.driver import commit_stopped, drive, drive_ahead, give_up, run_coroutine
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
-from assay.engine.prepare import Prepared, prepare
+from assay.engine.prepare import Preparation, Prepared, begin, prepare
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
 from assay.errors import ConfigError, SetupError, UndecidedError
-from assay.settings import ENGINES, Engine, Settings, make_config
+from assay.settings import ENGINES, Engine, ReadSettings, Settings, make_config
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.parts import scan_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import polars as pl
     import pyarrow as pa
+
+    from assay.config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def run(*datasets: str | Path, **settings: Unpack[Settings]) -> Run:
     """
     config = make_config([str(dataset) for dataset in datasets], settings)
     engine = choose_engine(settings.get("engine"))
-    outcome = start(prepare(config), engine=engine, monitor=Silent())
+    outcome = start(open_run(config, engine=engine), engine=engine, monitor=Silent())
     return Run(outcome.run_id, config.store, outcome.exit_code, outcome.message)
 
 
@@ -115,13 +118,26 @@ def get_run(reference: str = "latest", *, store: str | Path = DEFAULT_STORE) -> 
     return Run(run_id, str(store), exit_code, message)
 
 
-def load(*datasets: str | Path) -> pa.Table:
-    """Read datasets as the Arrow table of their items, without running anything."""
-    from assay.datasets.reader import read_documents
-    from transforms.items import build_items
+def load(
+    *datasets: str | Path, mapping: Mapping[str, str] | None = None, **reading: Unpack[ReadSettings]
+) -> pa.Table:
+    """Read datasets as the Arrow table of their items, without running anything.
 
-    documents = read_documents([str(dataset) for dataset in datasets])
-    return to_arrow(build_items([document.rows for document in documents], {}).table)
+    Args:
+        *datasets: Dataset files, globs or folders; any table will do. Standard columns that a file does
+            not have are null.
+        mapping: Field to template or column name, for `query`, `response`, `expected_response` and
+            `context`.
+        **reading: How the files are read; the names are those of `assay.config.Reading`.
+
+    Raises:
+        InputError: A file cannot be read; the message names the place.
+        ConfigError: A mapping cannot work, or ids clash.
+    """
+    from assay.engine.intake import load_items
+
+    config = make_config([str(dataset) for dataset in datasets], {"mapping": dict(mapping or {}), **reading})
+    return to_arrow(load_items(config))
 
 
 def choose_engine(asked: Engine | None) -> Engine:
@@ -139,8 +155,27 @@ def choose_engine(asked: Engine | None) -> Engine:
     return engine
 
 
-def start(prepared: Prepared, *, engine: Engine, monitor: Monitor) -> Outcome:
-    """Run a prepared run to its end with an engine."""
+def open_run(
+    config: RunConfig, *, engine: Engine, on_rows: Callable[[int], None] = lambda _: None
+) -> Prepared | Preparation:
+    """Prepare a run for an engine; the local one may read the rest of a long input while it works.
+
+    Raises:
+        SetupError: The input, configuration or selection cannot work; nothing is left in the store.
+    """
+    with listening(_interrupt) as request:
+        try:
+            return begin(config, on_rows) if engine == LOCAL else prepare(config, on_rows)
+        except KeyboardInterrupt:
+            if request.signal == Signals.SIGTERM:
+                raise SystemExit(EXIT_CODES[request.signal]) from None
+            raise
+
+
+def start(prepared: Prepared | Preparation, *, engine: Engine, monitor: Monitor) -> Outcome:
+    """Run a run that `open_run` prepared to its end with an engine."""
+    if isinstance(prepared, Preparation):
+        return drive_ahead(prepared, monitor)
     if engine == LOCAL:
         return drive(prepared, monitor)
     with listening(_interrupt) as request:

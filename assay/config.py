@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from decimal import Decimal
 from typing import Literal
@@ -52,11 +53,19 @@ class Endpoint(_Config):
 
 
 class Target(_Config):
-    """Where the answers come from."""
+    """Where the answers come from.
+
+    Attributes:
+        kind: What answers.
+        endpoint: The model, where one answers.
+        system: System message that opens every conversation.
+        prompt: Template of what is sent for an item: a text, or JSON messages; None: its query or messages.
+    """
 
     kind: TargetKind = "stored"
     endpoint: Endpoint | None = None
     system: str | None = None
+    prompt: str | None = None
 
     @property
     def name(self) -> str:
@@ -80,11 +89,48 @@ class Selection(_Config):
     limit: int | None = Field(default=None, ge=1, le=MOST_ROWS)
 
 
+class Reading(_Config):
+    """How dataset files are read.
+
+    Attributes:
+        encoding: Text encoding of the files; None: UTF-8, or what a byte order mark says.
+        json_columns: Columns whose texts are JSON.
+        allow_empty: Whether a file may hold no rows.
+        lenient: Whether NaN literals count as null and repeated keys as their last value.
+        strict: Whether notices that the published formats forbid are errors.
+        prefer: Which form counts in a row that holds both messages and query or response.
+        on_bad_row: Whether bad rows end the reading or are set aside.
+    """
+
+    encoding: str | None = None
+    json_columns: tuple[str, ...] = ()
+    allow_empty: bool = False
+    lenient: bool = False
+    strict: bool = False
+    prefer: Literal["messages", "query"] | None = None
+    on_bad_row: Literal["fail", "quarantine"] = "fail"
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str | None) -> str | None:
+        """Refuse a name that Python has no text codec for."""
+        if value is not None:
+            try:
+                "".encode(value)
+                codecs.getincrementaldecoder(value)
+            except LookupError as error:
+                raise ValueError(
+                    f"{value!r} is no text encoding; such as utf-8, utf-16, cp1252, latin-1, shift_jis"
+                ) from error
+        return value
+
+
 class RunConfig(_Config):
     """Everything that decides what a run computes.
 
     Attributes:
-        datasets: Files or project folders, as the user named them.
+        datasets: Files, globs, folders or `-`, as the user named them; none: the file that is looked for.
+        reading: How the datasets are read.
         responses: File with stored answers by id.
         evaluators: Names the user asked for; empty: those of the files.
         add_evaluators: Whether `evaluators` come on top of those of the files.
@@ -94,7 +140,8 @@ class RunConfig(_Config):
         batch_size: Rows of a batch; None: chosen by the kind of work.
     """
 
-    datasets: tuple[str, ...] = Field(min_length=1)
+    datasets: tuple[str, ...]
+    reading: Reading = Reading()
     responses: str | None = None
     target: Target = Target()
     judge: Endpoint | None = None

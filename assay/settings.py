@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pydantic import ValidationError
 
-from assay.config import DEFAULT_STORE, RunConfig, Selection
+from assay.config import DEFAULT_STORE, Reading, RunConfig, Selection
 from assay.errors import ConfigError, list_names
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pydantic import JsonValue
 
 Engine = Literal["local", "prefect"]
 ENGINES: tuple[Engine, ...] = ("local", "prefect")
 
 
-class Settings(TypedDict, total=False):
+class ReadSettings(TypedDict, total=False):
+    """Keyword arguments of `load`: how datasets are read; the names are those of `Reading`."""
+
+    encoding: str
+    json_columns: list[str]
+    allow_empty: bool
+    lenient: bool
+    strict: bool
+    prefer: Literal["messages", "query"]
+    on_bad_row: Literal["fail", "quarantine"]
+
+
+class Settings(ReadSettings, total=False):
     """Keyword arguments of `run`; the names are those of the command line."""
 
     target: str
@@ -27,6 +38,7 @@ class Settings(TypedDict, total=False):
     judge: str
     judge_base_url: str
     system: str
+    prompt_template: str | Path
     responses: str | Path
     evaluators: str | list[str]
     options: dict[str, dict[str, JsonValue]]
@@ -51,15 +63,12 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
     Raises:
         ConfigError: A value is not acceptable; the message names the setting.
     """
-    for name in settings:
-        if name not in Settings.__annotations__:
-            raise ConfigError.unknown("setting", name, Settings.__annotations__)
+    _check_names(datasets, settings)
     asked, adds = _split_evaluators(settings.get("evaluators"))
     responses = settings.get("responses")
-    if not all(name.strip() for name in datasets):
-        raise ConfigError("a dataset is named by an empty text; name a file or folder")
-    fields = {
+    fields: dict[str, object] = {
         "datasets": tuple(datasets),
+        "reading": {key: settings[key] for key in Reading.model_fields if key in settings},
         "responses": None if responses is None else str(responses),
         "target": _make_target(settings),
         "judge": _make_judge(settings),
@@ -77,6 +86,14 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
     except ValidationError as error:
         raise ConfigError(_describe(error)) from error
+
+
+def _check_names(datasets: list[str], settings: Settings) -> None:
+    for name in settings:
+        if name not in Settings.__annotations__:
+            raise ConfigError.unknown("setting", name, Settings.__annotations__)
+    if not all(name.strip() for name in datasets):
+        raise ConfigError("a dataset is named by an empty text; name a file or folder")
 
 
 def _split_evaluators(names: str | list[str] | None) -> tuple[tuple[str, ...], bool]:
@@ -107,12 +124,22 @@ def _make_target(settings: Settings) -> dict[str, object]:
         raise ConfigError(f"--target {kind} needs --model MODEL")
     provider = "azure" if kind == "azure" else "openai"
     endpoint = {"model": settings["model"], "provider": provider, "base_url": settings.get("base_url")}
-    return {"kind": kind, "endpoint": endpoint, "system": settings.get("system")}
+    prompt = _read_prompt(settings.get("prompt_template"))
+    return {"kind": kind, "endpoint": endpoint, "system": settings.get("system"), "prompt": prompt}
+
+
+def _read_prompt(path: str | Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--prompt-template {path}: cannot be read: {error}") from error
 
 
 def _refuse_idle(settings: Settings) -> None:
     """Refuse what stored answers have no use for, since it was meant to do something."""
-    idle = [name for name in ("model", "system") if name in settings]
+    idle = [name for name in ("model", "system", "prompt_template") if name in settings]
     if "base_url" in settings and "judge" not in settings:
         idle.append("base_url")
     if idle:

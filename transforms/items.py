@@ -1,7 +1,8 @@
-"""Items: from the rows of all datasets of a run to one table with stable ids and task hashes."""
+"""Items: from the rows of all datasets of a run to tables with stable ids and task hashes."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import polars as pl
 
 from assay.contracts.json_text import dump_json, parse_json, sha_text
 from assay.contracts.tables import ITEMS, conform
-from assay.errors import ConfigError
+from transforms.ids import IdRegister
 from transforms.mapping import map_fields
 
 if TYPE_CHECKING:
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
     from transforms.templates import Template
 
-ID_DIGITS = 16
-TASK_COLUMNS = ("query", "messages_json", "expected_response", "context", "tool_definitions_json")
+TASK_COLUMNS = ("query", "expected_response", "context", "tool_definitions_json")
 SUPPLIED = ("query", "expected_response", "context", "response")  # fields a mapping may stand in for
+PLACE = ["document", "item_index"]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of a run.
+    """Items of a run, or of a block of it.
 
     Attributes:
         table: ITEMS, conversations whole and in file order.
@@ -34,14 +35,15 @@ class Items:
 
     table: pl.DataFrame
     uses: pl.DataFrame
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def filter(self, kept: pl.Series) -> Items:
+        """Return the items of rows where `kept` is true."""
+        return Items(self.table.filter(kept), self.uses.filter(kept), self.warnings)
 
 
 def build_items(documents: Sequence[pl.DataFrame], mapping: Mapping[str, Template]) -> Items:
     """Give every row of every document its item id and task hash.
-
-    The id is the one in the file, else the first 16 hex digits of the task hash, so it does not
-    depend on the order of rows. Equal ids with equal tasks get `-2`, `-3` and a warning.
 
     Args:
         documents: One ROWS table per dataset.
@@ -50,28 +52,57 @@ def build_items(documents: Sequence[pl.DataFrame], mapping: Mapping[str, Templat
     Raises:
         ConfigError: Two items share an id but not their task; both places are named.
     """
-    rows = pl.concat(
-        [supply_fields(frame, mapping).with_columns(document=pl.lit(n)) for n, frame in enumerate(documents)]
+    repeats: frozenset[int] = frozenset()
+    while True:
+        register = IdRegister(repeats)
+        blocks = [build_block(rows, n, mapping, register) for n, rows in enumerate(documents)]
+        repeats = register.find_repeats()
+        if not repeats:
+            break
+    return Items(
+        pl.concat([block.table for block in blocks]) if blocks else ITEMS.empty(),
+        pl.concat([block.uses for block in blocks]) if blocks else pl.DataFrame(),
+        register.warnings,
     )
-    rows = rows.with_columns(turn_sha=pl.Series(_hash_tasks(rows), dtype=pl.String))
-    place = ["document", "item_index"]
-    joined = rows.group_by(place, maintain_order=True).agg(
-        pl.col("id").first(), pl.col("turn_sha"), pl.col("source_file").first(), pl.col("source_line").first()
-    )
-    joined = joined.with_columns(
-        item_sha=pl.Series(
-            [turns[0] if len(turns) == 1 else sha_text(*turns) for turns in joined["turn_sha"].to_list()],
-            dtype=pl.String,
-        )
-    )
-    named, warnings = _name_items(joined)
-    rows = rows.join(named.select(*place, "item_id", "item_sha"), on=place, maintain_order="left")
+
+
+def build_block(
+    rows: pl.DataFrame, document: int, mapping: Mapping[str, Template], register: IdRegister
+) -> Items:
+    """Give the rows of one block of a document their item ids and task hashes.
+
+    Args:
+        rows: ROWS; all turns of an item stand in one block.
+        document: Index of the document among those of the run.
+        mapping: Templates that supply standard fields, whatever the dataset holds there.
+        register: Names the items; it knows those of earlier blocks.
+
+    Raises:
+        ConfigError: Two items share an id but not their task; both places are named.
+    """
+    rows = supply_fields(rows, mapping)
+    rows = rows.with_columns(hash_tasks(rows), document=pl.lit(document))
+    if rows["turn"].max() == 0:
+        rows = rows.with_columns(item_sha="turn_sha")
+        rows = rows.with_columns(item_id=register.name(rows))
+    else:
+        rows = _name_threads(rows, register)
     rows = rows.with_columns(pl.col("tags").fill_null(pl.lit([], pl.List(pl.String))))
     return Items(
         table=conform(rows.select(*ITEMS.columns), ITEMS),
         uses=rows.select("document", "evaluators_json", "evaluators_mode"),
-        warnings=warnings,
     )
+
+
+def _name_threads(rows: pl.DataFrame, register: IdRegister) -> pl.DataFrame:
+    """Name items of several turns, which share one id and one hash."""
+    joined = rows.group_by(PLACE, maintain_order=True).agg(
+        pl.col("id").first(), pl.col("turn_sha"), pl.col("source_file").first(), pl.col("source_line").first()
+    )
+    shas = [turns[0] if len(turns) == 1 else sha_text(*turns) for turns in joined["turn_sha"].to_list()]
+    joined = joined.with_columns(item_sha=pl.Series(shas, dtype=pl.String))
+    named = joined.with_columns(item_id=register.name(joined))
+    return rows.join(named.select(*PLACE, "item_id", "item_sha"), on=PLACE, maintain_order="left")
 
 
 def supply_fields(rows: pl.DataFrame, mapping: Mapping[str, Template]) -> pl.DataFrame:
@@ -88,12 +119,26 @@ def supply_fields(rows: pl.DataFrame, mapping: Mapping[str, Template]) -> pl.Dat
     return rows.with_columns(map_fields(rows, wanted, wanted).select(*wanted))
 
 
-def _hash_tasks(rows: pl.DataFrame) -> list[str]:
-    """Hash what each turn asks: never the answer, later messages or labels."""
-    return [
-        sha_text(query if messages is None else _task_messages(messages), *rest)
-        for query, messages, *rest in rows.select(TASK_COLUMNS).iter_rows()
-    ]
+def hash_tasks(rows: pl.DataFrame) -> pl.Series:
+    """Hash what each turn asks: never the answer, later messages or labels.
+
+    Returns:
+        Per row the value of `sha_text` over query or the messages up to the user's last, expected
+        response, context, tool definitions, and the seed where there is one.
+    """
+    if rows["messages_json"].null_count() < rows.height:
+        tasks = rows["messages_json"].map_elements(_task_messages, return_dtype=pl.String)
+        rows = rows.with_columns(query=pl.coalesce(tasks, "query"))
+    seed = pl.when(pl.col("seed_json").is_not_null()).then(_sized("seed_json")).otherwise(pl.lit(""))
+    texts = rows.select(pl.concat_str(*map(_sized, TASK_COLUMNS), seed).cast(pl.Binary)).to_series()
+    digests = [hashlib.sha256(text).digest() for text in texts.to_list()]
+    return pl.Series("turn_sha", digests, dtype=pl.Binary).bin.encode("hex")
+
+
+def _sized(column: str) -> pl.Expr:
+    """Write a text as `sha_text` feeds it to its hash: after its length; null as a dash."""
+    text = pl.col(column)
+    return pl.when(text.is_null()).then(pl.lit("-")).otherwise(pl.format("{}:{}", text.str.len_bytes(), text))
 
 
 def _task_messages(messages_json: str) -> str:
@@ -109,45 +154,3 @@ def _task_messages(messages_json: str) -> str:
         default=len(messages) - 1,
     )
     return dump_json(messages[: last_user + 1])
-
-
-def _name_items(joined: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    given = joined.with_columns(
-        base=pl.coalesce(pl.col("id").replace("", None), pl.col("item_sha").str.head(ID_DIGITS))
-    )
-    clash = given.filter(pl.col("item_sha").n_unique().over("base") > 1)
-    if clash.height:
-        _refuse_clash(clash)
-    numbered = given.with_columns(repeat=pl.int_range(1, pl.len() + 1).over("base"))
-    named = numbered.with_columns(
-        item_id=pl.when(pl.col("repeat") == 1)
-        .then(pl.col("base"))
-        .otherwise(pl.format("{}-{}", "base", "repeat"))
-    )
-    if named["item_id"].is_duplicated().any():
-        twice = named.filter(pl.col("item_id").is_duplicated())["item_id"][0]
-        raise ConfigError(f"item id {twice!r} is taken twice: once given, once made from a repeated id")
-    repeats = named.filter(pl.col("repeat") > 1)
-    warnings = [
-        f"{_place(row)}: asks the same as item {row['base']!r}; it runs as {row['item_id']!r}"
-        for row in repeats.head(5).iter_rows(named=True)
-    ]
-    if repeats.height > len(warnings):
-        warnings.append(f"and {repeats.height - len(warnings)} more items that repeat another")
-    return named, tuple(warnings)
-
-
-def _refuse_clash(clash: pl.DataFrame) -> None:
-    base = clash["base"][0]
-    first, second = (
-        clash.filter(pl.col("base") == base).unique("item_sha", maintain_order=True).head(2).rows(named=True)
-    )
-    raise ConfigError(
-        f"item id {base!r} stands for two different items: {_place(first)} and {_place(second)}; "
-        "ids must be unique over all datasets of a run"
-    )
-
-
-def _place(row: dict[str, object]) -> str:
-    line = row["source_line"]
-    return f"{row['source_file']}:{line}" if line is not None else str(row["source_file"])

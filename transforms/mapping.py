@@ -1,31 +1,26 @@
-"""Mapping: templates compiled to Polars expressions over source rows and answers."""
+"""Mapping: the fields of evaluators, filled from source rows and answers."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
+import orjson
 import polars as pl
 
-from assay.contracts.json_text import dump_json, parse_json
+from assay.contracts.json_text import dump_json
 from assay.errors import ConfigError, list_names, nearest_names
-from transforms.templates import MISSING, Missing, Reference, look_up
+from transforms.rendering import fill_columns, list_references, render
+from transforms.templates import Reference
+from transforms.values import SAMPLE_JSON, SAMPLE_PREFIX, SAMPLE_TEXT, encode_text, read_json, read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from assay.contracts.json_text import JsonValue
-    from transforms.templates import Path, Template
+    from transforms.templates import Template
 
-SAMPLE_PREFIX = "sample."  # columns of SAMPLES carry it when they stand beside those of ITEMS
-SAMPLE_TEXT = ("output_text", "model", "finish_reason", "status")
-SAMPLE_JSON = {
-    "output_items": "output_items_json",
-    "tool_calls": "tool_calls_json",
-    "output_json": "output_text",
-    "output_object": "output_text",
-}
 DEFAULT_COLUMNS = {
     "query": "query",
     "response": f"{SAMPLE_PREFIX}output_text",
@@ -35,15 +30,19 @@ DEFAULT_COLUMNS = {
     "tool_calls": f"{SAMPLE_PREFIX}tool_calls_json",
     "tool_definitions": "tool_definitions_json",
 }
+JSON_FIELDS = frozenset({"messages", "tool_calls", "tool_definitions"})  # their standard columns hold JSON
 
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LOOKS_JSON = r"^\s*[-\d\[{]"
-_RESPELT = r"\d\.\d*0\b|\d[eE]|\d{16}|-0|\b0\.0000"  # numbers a float round trip may spell anew
-_VALUE = pl.Struct({"text": pl.String, "missing": pl.Boolean})
+MAX_KEYS = 5_000  # names of fields remembered for a message
+FIRST_ROWS = 16  # most fields show in these, and then nothing more is to be done
+
+_ELSEWHERE = {"tool_definitions": "{{item.tool_definitions}}"}  # where an answer's field stands with us
+_MARKS = ("{{", "<<", "${")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNREAD = re.compile(r"\$\{(?!data\.|target\.)\s*(?:data|target|run|inputs|outputs)\b[^}]*\}?")
 
 
 def map_fields(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iterable[str]) -> pl.DataFrame:
-    """Fill evaluator fields from source rows and answers.
+    """Fill evaluator fields with text.
 
     A field in `mapping` is rendered from its template, any other comes from its standard column. A
     sole placeholder gives its value (text as it is, other JSON as compact text, JSON null as null);
@@ -59,160 +58,150 @@ def map_fields(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iter
         placeholder has no value in that row, else null.
     """
     asked = list(fields)
-    used = {str(ref): ref for f in asked if f in mapping for ref in mapping[f].references}
-    known = rows.with_columns(value_of(ref).alias(f"@{name}") for name, ref in used.items())
-    problems = [
-        pl.when(pl.col(f"@{name}").struct.field("missing")).then(pl.lit(f"missing {name}")) for name in used
-    ]
-    message = pl.coalesce(problems) if problems else pl.lit(None, pl.String)
-    code = pl.when(message.is_not_null()).then(pl.lit("missing_field"))
-    columns = [(render(mapping[f]) if f in mapping else pl.col(DEFAULT_COLUMNS[f])).alias(f) for f in asked]
-    return known.select(*columns, code.alias("error_code"), message.alias("error_message"))
+    texts = read_texts(rows, list_references(mapping[f] for f in asked if f in mapping))
+    columns = {f: render(mapping[f]) if f in mapping else pl.col(DEFAULT_COLUMNS[f]) for f in asked}
+    return fill_columns(rows, columns, texts, {})
 
 
-def render(template: Template) -> pl.Expr:
-    """Return the expression of a template's text over the columns of its references.
-
-    The text is null only where a sole placeholder is null.
-    """
-    sole = template.sole
-    if sole is not None:
-        return _text_of(sole)
-    pieces = [
-        pl.lit(part) if isinstance(part, str) else _text_of(part).fill_null("") for part in template.parts
-    ]
-    return pl.concat_str(pieces)
-
-
-def _text_of(reference: Reference) -> pl.Expr:
-    return pl.col(f"@{reference}").struct.field("text")
-
-
-def value_of(reference: Reference) -> pl.Expr:
-    """Return the expression of one placeholder: a struct of `text` and `missing`."""
-    if reference.root == "item":
-        return _walk("item_json", reference.path, parse_json)
-    head, rest = reference.path[0] if reference.path else None, reference.path[1:]
-    if head in SAMPLE_TEXT:
-        text = pl.col(f"{SAMPLE_PREFIX}{head}").cast(pl.String)
-        return pl.struct(text.alias("text"), pl.lit(value=False).alias("missing"))
-    column = SAMPLE_PREFIX + SAMPLE_JSON[str(head)]
-    return _walk(column, rest, _answer_object if head == "output_object" else parse_json)
-
-
-def _walk(column: str, path: Path, parse: Callable[[str], JsonValue]) -> pl.Expr:
-    return pl.col(column).map_batches(partial(_extract, path=path, parse=parse), return_dtype=_VALUE)
-
-
-def _extract(texts: pl.Series, *, path: Path, parse: Callable[[str], JsonValue]) -> pl.Series:
-    """Read one path from a column of JSON texts; Polars does the plain cells, Python the doubtful ones.
-
-    Doubtful is a cell where Polars cannot tell null from missing, or could respell a number.
-    """
-    pattern = _polars_path(path) if parse is parse_json else None
-    if pattern is None:
-        fast = pl.Series(texts.name, [None] * len(texts), pl.String)
-    else:
-        fast = texts.str.json_path_match(pattern)
-    respelt = fast.str.contains(_LOOKS_JSON) & texts.str.contains(_RESPELT)
-    doubtful = (fast.is_null() | respelt).arg_true()
-    exact = [_read_text(text, path, parse) for text in texts.gather(doubtful)]
-    missing = pl.repeat(value=False, n=len(texts), dtype=pl.Boolean, eager=True)
-    missing = missing.scatter(doubtful, [found is MISSING for found in exact])
-    values = fast.scatter(doubtful, [found if isinstance(found, str) else None for found in exact])
-    return pl.DataFrame({"text": values, "missing": missing}).to_struct(texts.name)
-
-
-def _read_text(text: str | None, path: Path, parse: Callable[[str], JsonValue]) -> str | Missing | None:
-    if text is None:
-        return MISSING
-    try:
-        found = look_up(parse(text), path)
-    except ValueError:
-        return MISSING
-    if found is None and parse is _answer_object:
-        return "null"  # a null that an agent put into its output is an answer, not the lack of one
-    if isinstance(found, Missing) or found is None or isinstance(found, str):
-        return found
-    return dump_json(found)
-
-
-def _polars_path(path: Path) -> str | None:
-    """Write a path for `json_path_match`, or None where it is not certain to do the same.
-
-    It clamps indexes before the first element, and its quoting is its own.
-    """
-    if not all(step >= -1 if isinstance(step, int) else _PLAIN_KEY.fullmatch(step) for step in path):
-        return None
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-
-
-def _answer_object(text: str) -> JsonValue:
-    """Read an answer as the output object of an agent: its JSON object, else `{"content": answer}`."""
-    try:
-        value = parse_json(text)
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"content": text}
-
-
-def check_mapping(items: pl.DataFrame, mapping: Mapping[str, Template], *, has_target: bool) -> None:
-    """Refuse a mapping that cannot work for any row, before any call is made.
+def map_values(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iterable[str]) -> pl.DataFrame:
+    """Fill evaluator fields with JSON text, so that lists, objects and numbers keep their type.
 
     Args:
-        items: ITEMS of the run.
+        rows: As for `map_fields`.
         mapping: Field to template.
-        has_target: Whether answers will exist that `sample.*` can read.
+        fields: Fields to fill.
 
-    Raises:
-        ConfigError: A field that no item has (nearest names given), or `sample.*` without a target.
+    Returns:
+        As `map_fields`, but with compact JSON in the fields: the value of a sole placeholder, a string
+        for any other template. A JSON null is the text `null`; null is what has no value.
     """
-    for field, template in mapping.items():
-        for reference in template.references:
-            if reference.root == "sample":
-                _check_sample(field, reference, has_target=has_target)
-            elif items.select(value_of(reference).struct.field("missing").all()).item():
-                raise ConfigError(_no_such_field(items, field, reference))
+    asked = list(fields)
+    mapped = [mapping[field] for field in asked if field in mapping]
+    typed = read_json(rows, list_references(template for template in mapped if template.sole))
+    texts = read_texts(rows, list_references(template for template in mapped if not template.sole))
+    columns = {f: _render_json(mapping[f]) if f in mapping else _default_json(f) for f in asked}
+    return fill_columns(rows, columns, texts, typed)
+
+
+def _render_json(template: Template) -> pl.Expr:
+    return pl.col(f"#{template.sole}") if template.sole else encode_text(render(template))
+
+
+def _default_json(field: str) -> pl.Expr:
+    column = pl.col(DEFAULT_COLUMNS[field])
+    return column if field in JSON_FIELDS else pl.when(column.is_not_null()).then(encode_text(column))
+
+
+def is_ambiguous(mapping: Mapping[str, str]) -> bool:
+    """Whether a text may be a column or a constant, which only the rows can tell."""
+    return any(not _is_template(text) and not _WORD.fullmatch(text) for text in mapping.values())
 
 
 def plain_mapping(rows: pl.DataFrame, mapping: Mapping[str, str]) -> dict[str, str]:
     """Write bare column names out as placeholders: `question` becomes `{{item["question"]}}`.
 
-    Other text without placeholders is a constant, but a single word that names no field is taken for
-    a slip.
+    A single word is a column; whether there is one is for `FieldCheck` to tell. Other text without
+    placeholders is a column where a row has it, else a constant.
+
+    Args:
+        rows: `item_json` of rows that show the columns; all of them where `is_ambiguous`.
+        mapping: Field to text.
 
     Raises:
-        ConfigError: A single word that is no field of any item; the nearest are named.
+        ConfigError: A `${...}` that looks like a placeholder but is none.
     """
     plain: dict[str, str] = {}
-    for key, text in mapping.items():
-        reference = Reference("item", (text,))
-        if any(mark in text for mark in ("{{", "<<", "${")):
-            plain[key] = text
-        elif not rows.select(value_of(reference).struct.field("missing").all()).item():
-            plain[key] = f"{{{{item[{dump_json(text)}]}}}}"
-        elif _PLAIN_KEY.fullmatch(text):
-            raise ConfigError(_no_such_field(rows, key, reference))
+    for field, text in mapping.items():
+        column = Reference("item", (text,))
+        unread = _UNREAD.search(text)
+        if unread:
+            raise ConfigError(
+                f"mapping {field}: {unread.group()} is not read; write ${{data.FIELD}}, ${{target.FIELD}}, "
+                "{{item.FIELD}} or {{sample.output_text}}"
+            )
+        if _is_template(text):
+            plain[field] = text
+        elif _WORD.fullmatch(text) or not read_texts(rows, [column])[column].missing.all():
+            plain[field] = f"{{{{item[{dump_json(text)}]}}}}"
         else:
-            plain[key] = text
+            plain[field] = text
     return plain
 
 
-def _check_sample(field: str, reference: Reference, *, has_target: bool) -> None:
+def _is_template(text: str) -> bool:
+    return any(mark in text for mark in _MARKS)
+
+
+class FieldCheck:
+    """Templates, and which of their fields no row had so far."""
+
+    def __init__(self, mapping: Mapping[str, Template], *, has_target: bool, what: str = "mapping") -> None:
+        """Check what needs no data.
+
+        Args:
+            mapping: Field to template.
+            has_target: Whether answers will exist that `sample.*` can read.
+            what: What the fields belong to, for messages.
+
+        Raises:
+            ConfigError: A field that no answer has, or `sample.*` without a target.
+        """
+        self._wanted: dict[Reference, str] = {}
+        self._keys: dict[str, None] = {}
+        self._rows = 0
+        for field, template in mapping.items():
+            for reference in template.references:
+                if reference.root == "sample":
+                    _check_sample(f"{what} {field}", reference, has_target=has_target)
+                else:
+                    self._wanted.setdefault(reference, f"{what} {field}")
+
+    def look(self, rows: pl.DataFrame) -> None:
+        """Note which fields a block of rows has.
+
+        Args:
+            rows: `item_json`.
+        """
+        self._rows += rows.height
+        for part in (rows.head(FIRST_ROWS), rows):
+            if not self._wanted:
+                return
+            found = read_texts(part, self._wanted)
+            self._wanted = {ref: place for ref, place in self._wanted.items() if found[ref].missing.all()}
+        if self._wanted:
+            self._note_keys(rows)
+
+    def finish(self) -> None:
+        """Refuse fields that no row of any block had; without rows there is nothing to refuse.
+
+        Raises:
+            ConfigError: A field is nowhere; the fields there are and the nearest are named.
+        """
+        if not self._rows:
+            return
+        for reference, place in self._wanted.items():
+            alone = len(reference.path) == 1
+            shown = str(reference.path[0]) if alone else str(reference).removeprefix("item").removeprefix(".")
+            close = nearest_names(shown, self._keys)
+            hint = f"; did you mean {list_names(close)}?" if close else ""
+            raise ConfigError(f"{place}: item has no field {shown} (fields: {list_names(self._keys)}){hint}")
+
+    def _note_keys(self, rows: pl.DataFrame) -> None:
+        for text in rows["item_json"]:
+            room = MAX_KEYS - len(self._keys)
+            if room <= 0:
+                return
+            source: JsonValue = orjson.loads(text)
+            self._keys |= dict.fromkeys(islice(source, room)) if isinstance(source, dict) else {}
+
+
+def _check_sample(place: str, reference: Reference, *, has_target: bool) -> None:
     head = str(reference.path[0]) if reference.path else ""
+    if head in _ELSEWHERE:
+        raise ConfigError(f"{place}: answers hold no {head}; write {_ELSEWHERE[head]}")
     if head not in SAMPLE_TEXT and head not in SAMPLE_JSON:
-        known = (*SAMPLE_TEXT, *SAMPLE_JSON)
-        raise ConfigError.unknown("field of sample", head, known, where=f"mapping {field}")
+        raise ConfigError.unknown("field of sample", head, (*SAMPLE_TEXT, *SAMPLE_JSON), where=place)
+    if head in SAMPLE_TEXT and len(reference.path) > 1:
+        raise ConfigError(f"{place}: sample.{head} is text without members; output_json reads JSON answers")
     if not has_target:
-        raise ConfigError(f"mapping {field}: sample.* needs a target (--target) or answers (--responses)")
-
-
-def _no_such_field(items: pl.DataFrame, field: str, reference: Reference) -> str:
-    known: dict[str, None] = {}
-    for text in items["item_json"]:
-        source = parse_json(text)
-        known |= dict.fromkeys(source) if isinstance(source, dict) else {}
-    shown = str(reference).removeprefix("item").removeprefix(".")
-    close = nearest_names(shown, known)
-    hint = f"; did you mean {list_names(close)}?" if close else ""
-    return f"mapping {field}: item has no field {shown} (fields: {list_names(known)}){hint}"
+        raise ConfigError(f"{place}: sample.* needs a target (--target) or answers (--responses)")

@@ -90,43 +90,11 @@ def build_plan(
     request: PlanRequest,
     catalog: Catalog,
 ) -> pl.DataFrame:
-    """Resolve every item's evaluations once.
-
-    Args:
-        items: The items with the evaluators their files name.
-        defaults: Per document the evaluators it applies to every item.
-        request: What the user asked for.
-        catalog: The evaluators that exist.
-
-    Returns:
-        PLAN. When all items share one plan its rows carry `EVERY_ITEM` and `EVERY_TURN`.
-
-    Raises:
-        ConfigError: An unknown evaluator or option, an override that no evaluation uses, or an item
-            without any evaluator whose file does not say so.
-    """
-    keyed = items.uses.with_columns(same=pl.col("evaluators_json").str.replace_all(_PLACE, ""))
-    same = ["document", "same", "evaluators_mode"]
-    kinds = keyed.unique(same, keep="first", maintain_order=True).with_row_index("kind")
-    planner = _Planner(request, catalog)
-    plans: list[pl.DataFrame] = []
-    for row in kinds.iter_rows(named=True):
-        uses = planner.merge_uses(row, defaults[int(row["document"])])
-        if not uses and row["evaluators_json"] != NONE_HERE:
-            raise ConfigError(NO_EVALUATOR)
-        plans.append(planner.plan_kind(uses))
-    if all(plan.is_empty() for plan in plans):
-        raise ConfigError(NO_EVALUATOR)
-    planner.check_overrides()
-    if all(plan.equals(plans[0]) for plan in plans):
-        shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(EVERY_TURN, pl.Int32))
-        return conform(shared, PLAN)
-    numbered = pl.concat(
-        [plan.with_columns(kind=pl.lit(n, kinds["kind"].dtype)) for n, plan in enumerate(plans)]
-    )
-    rows = keyed.join(kinds, on=same, nulls_equal=True, maintain_order="left")
-    turns = items.table.select("item_id", "turn").with_columns(rows["kind"])
-    return conform(turns.join(numbered, on="kind", maintain_order="left_right").drop("kind"), PLAN)
+    """Resolve every item's evaluations once; see `Planner`, which does it block by block."""
+    planner = Planner(request, catalog)
+    plan = planner.plan_block(items, dict(enumerate(defaults)))
+    planner.check()
+    return plan
 
 
 def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
@@ -140,11 +108,21 @@ def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(*PLAN.columns)
 
 
-class _Planner:
-    """Resolves uses against the user's overrides and remembers which overrides were used."""
+class Planner:
+    """Resolves the evaluations of items against the user's overrides, each kind of item once."""
 
     def __init__(self, request: PlanRequest, catalog: Catalog) -> None:
+        """Start without any item.
+
+        Args:
+            request: What the user asked for.
+            catalog: The evaluators that exist.
+
+        Raises:
+            ConfigError: An override names an unknown evaluator.
+        """
         self.request, self.catalog = request, catalog
+        self.kinds: dict[tuple[object, ...], pl.DataFrame] = {}
         self.labels: dict[str, None] = {}
         self.options: dict[str, dict[str, JsonValue]] = {}
         for owner, values in request.options.items():
@@ -154,6 +132,59 @@ class _Planner:
             owner, _, field = key.rpartition(".")
             label = catalog.label(owner, where="--mapping") if owner else ""
             self.mapping.setdefault(label, {})[field] = text
+
+    def plan_block(
+        self, items: Items, defaults: Mapping[int, tuple[EvaluatorUse, ...] | None]
+    ) -> pl.DataFrame:
+        """Resolve the evaluations of a block of items.
+
+        Args:
+            items: The items with the evaluators their files name.
+            defaults: Index of each document to the evaluators it applies to every item.
+
+        Returns:
+            PLAN. When all items of the block share one plan its rows carry `EVERY_ITEM` and `EVERY_TURN`.
+
+        Raises:
+            ConfigError: An unknown evaluator or option, or an item without any evaluator whose file does
+                not say so.
+        """
+        keyed = items.uses.with_columns(same=pl.col("evaluators_json").str.replace_all(_PLACE, ""))
+        same = ["document", "same", "evaluators_mode"]
+        kinds = keyed.unique(same, keep="first", maintain_order=True).with_row_index("kind")
+        plans = [self._plan_row(row, defaults) for row in kinds.iter_rows(named=True)]
+        if all(plan.equals(plans[0]) for plan in plans):
+            shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(EVERY_TURN, pl.Int32))
+            return conform(shared, PLAN)
+        numbered = pl.concat(
+            [plan.with_columns(kind=pl.lit(n, kinds["kind"].dtype)) for n, plan in enumerate(plans)]
+        )
+        rows = keyed.join(kinds, on=same, nulls_equal=True, maintain_order="left")
+        turns = items.table.select("item_id", "turn").with_columns(rows["kind"])
+        return conform(turns.join(numbered, on="kind", maintain_order="left_right").drop("kind"), PLAN)
+
+    def _plan_row(
+        self, row: Mapping[str, object], defaults: Mapping[int, tuple[EvaluatorUse, ...] | None]
+    ) -> pl.DataFrame:
+        """Return the plan of a kind of item, made once."""
+        document = int(str(row["document"]))
+        key = (document, row["same"], row["evaluators_mode"])
+        if key not in self.kinds:
+            uses = self.merge_uses(row, defaults[document])
+            if not uses and row["evaluators_json"] != NONE_HERE:
+                raise ConfigError(NO_EVALUATOR)
+            self.kinds[key] = self.plan_kind(uses)
+        return self.kinds[key]
+
+    def check(self) -> None:
+        """Judge the plan as a whole, once all blocks are planned.
+
+        Raises:
+            ConfigError: Nothing is evaluated at all, or an override names what does not run.
+        """
+        if all(plan.is_empty() for plan in self.kinds.values()):
+            raise ConfigError(NO_EVALUATOR)
+        self.check_overrides()
 
     def merge_uses(
         self, row: Mapping[str, object], defaults: tuple[EvaluatorUse, ...] | None

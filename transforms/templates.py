@@ -40,9 +40,8 @@ class Reference:
     path: Path
 
     def __str__(self) -> str:
-        """Write the reference as a user would: `item.a[0].b`."""
-        steps = (f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.path)
-        return self.root + "".join(steps)
+        """Write the reference as a user would: `item.a[0]["b c"]`."""
+        return self.root + "".join(map(_write_step, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +122,12 @@ def _read_placeholder(text: str, start: int, opening: str, where: str) -> tuple[
     if root["root"] not in ROOTS:
         raise ConfigError(f"{where}: unknown root {root['root']} (item, sample)")
     return Reference(ROOTS[root["root"]], tuple(path)), position + len(closing)
+
+
+def _write_step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _ROOT.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
 
 
 def _read_step(step: re.Match[str]) -> str | int:

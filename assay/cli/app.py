@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from cyclopts import App
 
+STDIN = {"-": "/dev/stdin"}  # the parser takes a lone dash for an option
 EXIT_BUG, EXIT_INTERRUPTED = 70, 130
 OVERVIEW: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 MORE = "`assay COMMAND --help` shows the options of a command with examples; `assay --version` the version."
@@ -37,8 +39,15 @@ assay show latest~1 --failed --format csv -o failed.csv""",
 assay query "from scores" -o scores.parquet""",
     "evaluators": """assay evaluators
 assay evaluators PartialMatch""",
-    "validate": """assay validate data/m365/support-desk.json
-assay validate data/foundry/support.jsonl data/csv/faq.csv --format json""",
+    "validate": """assay validate data/m365/support-desk.json --strict
+assay validate 'data/**/*.jsonl' data/csv/faq.csv --format json""",
+    "convert": """assay convert data/foundry/support.jsonl support.csv
+assay convert data/csv/faq.csv faq.json --to m365 --fail-on-loss
+assay convert old-prompts.json --in-place""",
+    "init": """assay init --template knowledge --to foundry
+assay init --template agent --to m365 --out evals/evals.json""",
+    "sample": """assay sample data/foundry/support.jsonl -n 20 --seed 1 --by category -o sample.jsonl
+assay sample evals.json -n 5 > small.json""",
 }
 COMMANDS = (
     ("run", "assay.cli.run:run", "Evaluate datasets and keep the result."),
@@ -47,6 +56,9 @@ COMMANDS = (
     ("query", "assay.cli.query:query", "Answer SQL over all runs."),
     ("evaluators", "assay.cli.evaluators:evaluators", "List the evaluators, or explain one."),
     ("validate", "assay.cli.validate:validate", "Check dataset files without running anything."),
+    ("convert", "assay.cli.convert:convert", "Write a dataset in another dialect, and say what is lost."),
+    ("init", "assay.cli.init:init", "Write a starter dataset."),
+    ("sample", "assay.cli.sample:sample", "Write a reproducible sample of a dataset."),
 )
 
 
@@ -69,6 +81,9 @@ def write_overview() -> str:
 
 def main() -> None:
     """Run the command line and exit with the code of the outcome."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a narrow terminal is no reason to fail
     sys.exit(run_app(sys.argv[1:]))
 
 
@@ -77,6 +92,7 @@ def run_app(tokens: list[str]) -> int:
     if tokens in OVERVIEW:
         print(write_overview())  # noqa: T201 - what was asked for, on standard output
         return 0
+    tokens = [STDIN.get(token, token) for token in tokens]
     try:
         _check_text(tokens)
         command, bound = _load_command(tokens)

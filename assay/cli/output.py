@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import logging
@@ -51,6 +52,11 @@ class Output:
         """The form to print in."""
         by_suffix = _BY_SUFFIX.get(self.out.suffix.lower()) if self.out else None
         return self.format or by_suffix or "table"
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the place of the data takes less than all characters."""
+        return self.out is None and codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
 
     def start_log(self) -> None:
         """Send the log where it belongs, and refuse a place for the data that cannot work.
@@ -106,7 +112,8 @@ def write_frame(frame: pl.DataFrame, output: Output, *, document: object = None)
         return
     if form == "json":
         finite = frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))  # JSON has no NaN
-        text = json.dumps(finite.to_dicts() if document is None else document, default=_json, indent=2)
+        rows = finite.to_dicts() if document is None else document
+        text = json.dumps(rows, default=_json, indent=2, ensure_ascii=output.is_narrow)
     elif form == "csv":
         text = _flat(frame).write_csv().removesuffix("\n")
     elif form == "md":

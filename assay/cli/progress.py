@@ -8,10 +8,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from assay.engine.prepare import Preparation
+
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from assay.engine.prepare import Prepared
+    from assay.engine.request import RunRequest
     from assay.engine.tools import Monitor
 
 LINE_EVERY_S = 10.0
@@ -26,7 +29,7 @@ class _Quiet:
 class _Bar:
     """A rich progress bar with rate, time left and errors so far."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         from rich.console import Console  # only a terminal needs it, and it takes long to import
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -55,7 +58,7 @@ class _Bar:
 class _Lines:
     """Plain lines for a log: at most one per `LINE_EVERY_S`."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         self._total, self._done, self._errors = total, 0, 0
         self._began = self._said = time.monotonic()
 
@@ -68,12 +71,28 @@ class _Lines:
             return
         self._said = now
         rate = self._done / (now - self._began)
-        left = f"{(self._total - self._done) / rate:,.0f} s left" if rate else "time left unknown"
-        sys.stderr.write(f"{self._done}/{self._total} done, {rate:,.1f}/s, {left}, {self._errors} errors\n")
+        known = self._total is not None and rate
+        left = f"{((self._total or 0) - self._done) / rate:,.0f} s left" if known else "time left unknown"
+        of = "" if self._total is None else f"/{self._total}"
+        sys.stderr.write(f"{self._done}{of} done, {rate:,.1f}/s, {left}, {self._errors} errors\n")
 
 
 @contextmanager
-def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Generator[Monitor]:
+def watch_reading(*, quiet: bool) -> Generator[Callable[[int], None]]:
+    """Say every `LINE_EVERY_S` how many rows were read; a short input is read before the first time."""
+    said = time.monotonic()
+
+    def on_rows(rows: int) -> None:
+        nonlocal said
+        if not quiet and time.monotonic() - said >= LINE_EVERY_S:
+            said = time.monotonic()
+            sys.stderr.write(f"{rows:,} rows read\n")
+
+    yield on_rows
+
+
+@contextmanager
+def watch_run(prepared: Prepared | Preparation, *, quiet: bool, poll: bool) -> Generator[Monitor]:
     """Show how far a run is.
 
     Args:
@@ -84,9 +103,7 @@ def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Generator[Monit
     if quiet:
         yield _Quiet()
         return
-    request = prepared.request
-    targets = request.turns if request.config.target.kind != "stored" else 0
-    total = request.batches if poll else request.evaluations + targets
+    total = None if isinstance(prepared, Preparation) else _count_work(prepared.request, poll=poll)
     if not sys.stderr.isatty():
         with _polling(prepared, lines := _Lines(total), poll=poll):
             yield lines
@@ -96,8 +113,13 @@ def watch_run(prepared: Prepared, *, quiet: bool, poll: bool) -> Generator[Monit
         yield bar
 
 
+def _count_work(request: RunRequest, *, poll: bool) -> int:
+    targets = request.turns if request.config.target.kind != "stored" else 0
+    return request.batches if poll else request.evaluations + targets
+
+
 @contextmanager
-def _polling(prepared: Prepared, monitor: Monitor, *, poll: bool) -> Generator[None]:
+def _polling(prepared: Prepared | Preparation, monitor: Monitor, *, poll: bool) -> Generator[None]:
     if not poll:
         yield
         return

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from assay.api import choose_engine, start
+from assay.api import choose_engine, open_run, start
 from assay.cli.output import Output
-from assay.cli.progress import watch_run
+from assay.cli.progress import watch_reading, watch_run
+from assay.cli.reading import Files
 from assay.cli.summary import read_run_summary, write_summary
 from assay.engine.prefect_api import find_api_url
-from assay.engine.prepare import prepare
+from assay.engine.prepare import Preparation
 from assay.errors import ConfigError
 from assay.settings import Engine, Settings, make_config
 
@@ -40,6 +41,8 @@ class Answers:
     """URL of the API, such as http://127.0.0.1:8000/v1."""
     system: str | None = None
     """System message that opens every conversation."""
+    prompt_template: Path | None = None
+    """File with what is sent for an item: a text with {{item.FIELD}}, or JSON input_messages."""
     responses: Path | None = None
     """CSV, JSONL or Parquet file of stored answers: id[, turn, trial], response."""
 
@@ -90,7 +93,7 @@ class Running:
     timeout_s: Annotated[float, Parameter(name="--timeout")] = 120.0
     """Seconds until a call is given up."""
     batch_size: int | None = None
-    """Rows of a batch. Default: 200 with model calls, else 5000."""
+    """Rows of a batch. Default: 200 with model calls, else 10000."""
     name: str | None = None
     """Name of the run."""
     label: Annotated[tuple[str, ...], Parameter(negative="")] = ()
@@ -103,24 +106,28 @@ def run(
     scoring: Scoring = Scoring(),
     items: Items = Items(),
     running: Running = Running(),
+    files: Files = Files(),
     output: Output = Output(),
 ) -> int:
     """Evaluate datasets and keep the result.
 
     Args:
-        dataset: Dataset files (M365 JSON, Foundry JSONL, CSV) or project folders (UiPath).
+        dataset: Dataset files, globs, folders (UiPath projects among them), or - for standard input.
+            Default: prompts.json, evals.json or tests.json, here or in evals/.
     """
     output.start_log()
-    if not dataset:
-        raise ConfigError("no dataset named: assay run FILE_OR_FOLDER …; see assay run --help")
     settings = collect_settings(answers, scoring, items, running)
+    settings.update(files.settings)  # pyright: ignore[reportArgumentType, reportCallIssue] - names of Settings, a test says
     settings["store"] = output.store
     config = make_config(list(dataset), settings)
     engine = choose_engine(running.engine)
-    prepared = prepare(config)
+    with watch_reading(quiet=output.quiet) as on_rows:
+        prepared = open_run(config, engine=engine, on_rows=on_rows)
     _announce(prepared, engine, quiet=output.quiet)
     with watch_run(prepared, quiet=output.quiet, poll=engine != "local") as monitor:
         outcome = start(prepared, engine=engine, monitor=monitor)
+    if isinstance(prepared, Preparation):
+        _warn(prepared.warnings)
     if not output.quiet or output.out is not None or output.format is not None:
         write_summary(read_run_summary(prepared.folder.store, outcome.run_id), output)
     if outcome.message:
@@ -128,21 +135,29 @@ def run(
     return outcome.exit_code
 
 
-def _announce(prepared: Prepared, engine: Engine, *, quiet: bool) -> None:
-    request = prepared.request
-    first = (
-        f"run {request.run_id}: {request.items} items of {request.dataset_name} ({request.dialect}), "
-        f"{request.evaluations} evaluations, {request.calls} model calls, "
-        f"{request.batches} batches, engine {engine}"
-    )
-    lines = [first]
+def _announce(prepared: Prepared | Preparation, engine: Engine, *, quiet: bool) -> None:
+    if isinstance(prepared, Preparation):
+        first = f"run {prepared.folder.run_id}: {prepared.title}, no model calls, engine {engine}"
+        lines = [f"{first}; the input is long and read while it is evaluated"]
+    else:
+        request = prepared.request
+        first = (
+            f"run {request.run_id}: {request.items} items of {request.dataset_name} ({request.dialect}), "
+            f"{request.evaluations} evaluations, {request.calls} model calls, "
+            f"{request.batches} batches, engine {engine}"
+        )
+        lines = [first]
+        _warn(request.warnings)
     if engine == "prefect" and find_api_url() is None:
         lines.append("no Prefect API is configured: starting a temporary server, which takes a while …")
-    for warning in request.warnings:
-        logger.warning(warning)
     if not quiet:
         sys.stderr.write("\n".join(lines) + "\n")
     logger.info(lines[0])
+
+
+def _warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        logger.warning(warning)
 
 
 def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: Running) -> Settings:

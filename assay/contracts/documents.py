@@ -33,8 +33,36 @@ class EvaluatorUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something about a file that its user should know, at its place.
+
+    Attributes:
+        code: Short stable name, such as `version_missing`.
+        message: What is the matter, without the place.
+        path: The file as the user named it.
+        line: 1-based line, if known.
+        column: 1-based column, if known.
+        pointer: Path inside a JSON document, such as `items[0].turns`.
+        strict: Whether a strict reading refuses the file for it.
+    """
+
+    code: str
+    message: str
+    path: str
+    line: int | None = None
+    column: int | None = None
+    pointer: str = ""
+    strict: bool = False
+
+    def __str__(self) -> str:
+        """Write `path:line:column: pointer: message` from the parts that are known."""
+        place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        return ": ".join(part for part in (place, self.pointer, self.message) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """One dataset, read.
+    """One dataset, read whole.
 
     Attributes:
         path: The file or project folder as the user named it.
@@ -42,7 +70,8 @@ class Document:
         rows: One row per turn, table ROWS.
         defaults: Evaluators the file applies to every item; None when it names none.
         sha256: Hash of the bytes that were read, after decompression.
-        warnings: Sentences for the user, each naming its place.
+        notices: What the user should know.
+        schema_version: The version the file states, for dialects that have one.
     """
 
     path: str
@@ -50,7 +79,13 @@ class Document:
     rows: pl.DataFrame
     defaults: tuple[EvaluatorUse, ...] | None
     sha256: str
-    warnings: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    schema_version: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notices as sentences, each naming its place."""
+        return tuple(map(str, self.notices))
 
 
 def dump_uses(uses: Sequence[EvaluatorUse]) -> str:

@@ -18,7 +18,7 @@ _ESCAPES = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-MAX_DEPTH = 200  # levels of nesting; recursion and other readers end not far beyond
+MAX_DEPTH = 253  # levels of nesting; orjson writes no more
 TOO_DEEP = f"nested too deeply, beyond {MAX_DEPTH} levels"
 
 
@@ -68,6 +68,9 @@ STRICT = json.JSONDecoder(
 # The same without `Number`, half again as fast: for readers that keep the source text beside the values.
 PLAIN = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_refuse_constant)
 
+# What Python's own writer may leave behind, for a reading that is asked to take it.
+LENIENT = json.JSONDecoder(parse_constant=lambda _literal: None, parse_float=Number)
+
 
 def parse_json(text: str) -> JsonValue:
     """Parse one JSON value.
@@ -92,9 +95,32 @@ def parse_json(text: str) -> JsonValue:
         value: JsonValue = STRICT.decode(text)
     except RecursionError as error:
         raise UnstorableError(TOO_DEEP) from error
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value, MAX_DEPTH):
+    if is_deep(text, value):
         raise UnstorableError(TOO_DEEP)
     return value
+
+
+def parse_lenient(text: str) -> JsonValue:
+    """Parse JSON as Python writes it: NaN and infinities become null, of repeated keys the last counts.
+
+    Raises:
+        ValueError: As `parse_json`, for everything else.
+    """
+    lone = find_lone_surrogate(text)
+    if lone is not None:
+        raise UnstorableError(lone[1])
+    try:
+        value: JsonValue = LENIENT.decode(text)
+    except RecursionError as error:
+        raise UnstorableError(TOO_DEEP) from error
+    if is_deep(text, value):
+        raise UnstorableError(TOO_DEEP)
+    return value
+
+
+def is_deep(text: str, value: JsonValue) -> bool:
+    """Whether a value is nested beyond `MAX_DEPTH`; its text tells that of most at once."""
+    return text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value, MAX_DEPTH)
 
 
 def find_lone_surrogate(text: str) -> tuple[int, str] | None:

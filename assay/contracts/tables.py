@@ -70,6 +70,9 @@ ROWS = _table(
     response_=pl.String,
     messages_json_=pl.String,
     tool_definitions_json_=pl.String,
+    output_items_json_=pl.String,
+    tool_calls_json_=pl.String,
+    seed_json_=pl.String,
     item_json=pl.String,
     evaluators_json_=pl.String,  # list of evaluator uses; null: the file's defaults alone
     evaluators_mode=pl.Enum(["extend", "replace"]),
@@ -93,8 +96,23 @@ ITEMS = _table(
     response_=pl.String,
     messages_json_=pl.String,
     tool_definitions_json_=pl.String,
+    output_items_json_=pl.String,  # the stored answer as canonical messages, where the file has it so
+    tool_calls_json_=pl.String,  # calls of the stored answer, where the file lists them
+    seed_json_=pl.String,  # what a conversation is to be simulated from
     item_json=pl.String,
     source_line_=pl.Int64,
+)
+
+QUARANTINE = _table(
+    "quarantine",
+    "source_file source_line",
+    source_file=pl.String,
+    source_line=pl.Int64,  # row where a file has no lines
+    column_=pl.Int64,
+    pointer_=pl.String,
+    code=pl.String,
+    message=pl.String,
+    text=pl.String,  # the row as it was written; empty where it was not kept
 )
 
 PLAN = _table(
@@ -199,6 +217,7 @@ RUNS = _table(
     failed=pl.Int64,
     errored=pl.Int64,
     skipped=pl.Int64,
+    quarantined_=pl.Int64,  # bad rows that were set aside
     input_tokens=pl.Int64,
     output_tokens=pl.Int64,
     cost_usd_=pl.Float64,

@@ -20,12 +20,21 @@ STANDARD_NAMES: Mapping[str, tuple[str, ...]] = {
     "expected_response": ("ground_truth", "expected_response"),
     "context": ("context",),
     "name": ("name",),
-    "category": ("category",),
+    "category": ("category", "test_case_category"),
     "notes": ("notes",),
     "tags": ("tags",),
     "messages": ("messages",),
     "tool_definitions": ("tool_definitions",),
+    "tool_calls": ("tool_calls",),
 }
+SEED_KEYS = (
+    "test_case_id",
+    "test_case_description",
+    "test_case_category",
+    "desired_num_turns",
+    "simulation_configuration",
+)
+ROW_NAMES = {**STANDARD_NAMES, **{key: (key,) for key in SEED_KEYS}}
 TEXT_COLUMNS = ("id", "query", "response", "expected_response", "context", "name", "category", "notes")
 
 
@@ -53,8 +62,10 @@ def text_of(value: JsonValue) -> str | None:
 
 def text_series(values: Sequence[JsonValue]) -> pl.Series:
     """Return values as a String column, by the rules of `text_of`."""
-    plain = set(map(type, values)) <= {str, type(None)}
-    return pl.Series(values if plain else [text_of(value) for value in values], dtype=pl.String)
+    try:
+        return pl.Series(values, dtype=pl.String, strict=True)
+    except (TypeError, OverflowError):  # not texts alone
+        return pl.Series([text_of(value) for value in values], dtype=pl.String)
 
 
 def tag_list(value: JsonValue) -> list[str] | None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from assay.contracts.documents import Document
-from assay.contracts.tables import ROWS, conform
-from assay.datasets.cells import STANDARD_NAMES, TEXT_COLUMNS, tag_list, text_series
-from assay.datasets.contract import Dialect
-from assay.datasets.files import plain_suffix
-from assay.datasets.interactions import tool_definitions_text, unfold_interactions
-from assay.datasets.json_source import LineFaults, parse_lines, pick_columns
+from assay.datasets.cells import ROW_NAMES
+from assay.datasets.contract import Dataset, Dialect
+from assay.datasets.faults import Faults
+from assay.datasets.files import ByteStream, plain_suffix
+from assay.datasets.json_lines import read_blocks
+from assay.datasets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from assay.contracts.json_text import JsonValue
-    from assay.datasets.files import Source
-    from assay.datasets.json_source import Lines
+    import polars as pl
+
+    from assay.datasets.files import Input
 
 SUFFIXES = (".jsonl", ".ndjson")
 
@@ -30,71 +27,23 @@ def claims(path: Path, _head: str) -> bool:
     return plain_suffix(path) in SUFFIXES
 
 
-def read(source: Source) -> Document:
-    """Read JSON lines.
+def open_file(file: Input) -> Dataset:
+    """Open JSON lines.
 
     Texts stay as they are, other JSON values in text columns become compact JSON, null and a missing
-    key are null. An id that is null or empty is null.
-
-    Raises:
-        InputError: Lines that are not one object, or hold messages beside query or response.
+    key are null. An id that is null or empty is null. Lines that are not one object, or hold messages
+    beside query or response, are bad rows.
     """
-    faults = LineFaults()
-    frames = [_frame_lines(lines, faults) for lines in parse_lines(source, faults)]
-    faults.raise_any(source.shown)
-    if not frames:
-        return Document(source.shown, "foundry", ROWS.empty(), None, source.sha256)
-    rows = pl.concat([pl.DataFrame(schema={"id": pl.String}), *frames], how="diagonal")
-    rows = rows.with_row_index("item_index")
-    rows = rows.with_columns(
-        turn=pl.lit(0),
-        turn_count=pl.lit(1),
-        source_file=pl.lit(source.shown),
-        evaluators_mode=pl.lit("extend"),
-        id=pl.col("id").replace("", None),
-    )
-    return Document(source.shown, "foundry", conform(rows, ROWS), None, source.sha256)
+    stream, faults = ByteStream(file), Faults(file.shown)
+    return Dataset(file, "foundry", _read_rows(stream, faults), faults, lambda: stream.sha256)
 
 
-def _frame_lines(lines: Lines, faults: LineFaults) -> pl.DataFrame:
-    """Return the columns of ROWS that these lines have."""
-    found = pick_columns(lines, STANDARD_NAMES)
-    derived: dict[str, pl.Series] = {}
-    if "messages" in found or any(_holds_list(found.get(name)) for name in ("query", "response")):
-        blank: list[JsonValue] = [None] * len(lines.numbers)
-        cells = {name: found.get(name, list(blank)) for name in ("messages", "query", "response")}
-        derived["messages_json"] = text_series(unfold_interactions(cells, lines.numbers, faults))
-        found |= cells
-    if "tool_definitions" in found:
-        definitions = _read_definitions(found["tool_definitions"], lines.numbers, faults)
-        derived["tool_definitions_json"] = text_series(definitions)
-    if "tags" in found:
-        derived["tags"] = pl.Series([tag_list(tags) for tags in found["tags"]], dtype=pl.List(pl.String))
-    return pl.DataFrame(
-        {
-            "source_line": pl.Series(lines.numbers, dtype=pl.Int64),
-            "item_json": pl.Series(lines.texts, dtype=pl.String),
-            **{column: text_series(found[column]) for column in TEXT_COLUMNS if column in found},
-            **derived,
-        }
-    )
+def _read_rows(stream: ByteStream, faults: Faults) -> Iterator[pl.DataFrame]:
+    rows = Rows(stream.file, faults)
+    for block in read_blocks(stream, ROW_NAMES, faults):
+        if block.numbers:
+            yield rows.frame(block.numbers, block.text_series, block.cells)
+    rows.note_conversions()
 
 
-def _holds_list(cells: Sequence[JsonValue] | None) -> bool:
-    return cells is not None and list in set(map(type, cells))
-
-
-def _read_definitions(
-    cells: Sequence[JsonValue], numbers: Sequence[int], faults: LineFaults
-) -> list[str | None]:
-    texts: list[str | None] = []
-    for number, cell in zip(numbers, cells, strict=True):
-        try:
-            texts.append(tool_definitions_text(cell))
-        except ValueError as error:
-            texts.append(None)
-            faults.add(number, f"tool_definitions is text that is not JSON: {error}")
-    return texts
-
-
-DIALECT = Dialect("foundry", "JSON lines (.jsonl, .ndjson)", claims, read)
+DIALECT = Dialect("foundry", "JSON lines (.jsonl, .ndjson)", claims, open_file)

@@ -1,79 +1,35 @@
-"""JSON out of a file, as one document or as lines, with a place for every fault."""
+"""JSON out of a text, as one document or one line, with a place for every fault."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.contracts.documents import Notice
 from assay.contracts.json_text import (
     PLAIN,
+    TOO_DEEP,
     DuplicateKeyError,
     JsonValue,
     NonFiniteError,
     UnstorableError,
+    dump_json,
     find_lone_surrogate,
+    is_deep,
     parse_json,
+    parse_lenient,
 )
 from assay.datasets.cells import name_kind
-from assay.errors import InputError
+from assay.datasets.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
+    from assay.config import Reading
+    from assay.datasets.faults import Faults
     from assay.datasets.files import Source
 
-BATCH_LINES = 4_000  # parsed objects held at once: few enough to stay in the cache
-MAX_FAULTS = 20
 BLANKS = " \t\r\n"
 _TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}\[\]]|NaN|-?Infinity', re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Objects of some lines of a file, in order; the lists run in parallel.
-
-    Attributes:
-        numbers: 1-based line of each object.
-        texts: The line as written, without white space around it.
-        values: The object; floats are plain, so `pick_columns` is how to read it.
-    """
-
-    numbers: list[int] = field(default_factory=list[int])
-    texts: list[str] = field(default_factory=list[str])
-    values: list[dict[str, JsonValue]] = field(default_factory=list["dict[str, JsonValue]"])
-
-
-@dataclass(frozen=True, slots=True)
-class LineFaults:
-    """What is wrong with the lines of one file, gathered so that one message tells it all.
-
-    Attributes:
-        unit: What is counted: `line`, or `row` where a file has no lines.
-        found: Line, column if known, and message of each fault.
-    """
-
-    unit: str = "line"
-    found: list[tuple[int, int | None, str]] = field(default_factory=list["tuple[int, int | None, str]"])
-
-    def add(self, line: int, message: str, column: int | None = None) -> None:
-        """Note one fault."""
-        self.found.append((line, column, message))
-
-    def raise_any(self, shown: str) -> None:
-        """Raise an InputError if a fault was noted: at the first line, with all lines in its text."""
-        if not self.found:
-            return
-        faults = sorted(self.found, key=lambda fault: fault[0])
-        line, column, message = faults[0]
-        if len(faults) > 1:
-            listed = "".join(f"\n  {self.unit} {number}: {text}" for number, _, text in faults[:MAX_FAULTS])
-            rest = len(faults) - MAX_FAULTS
-            message = f"{len(faults)} bad {self.unit}s:{listed}" + (
-                f"\n  and {rest} more" if rest > 0 else ""
-            )
-        raise InputError(message, path=shown, line=line, column=column)
 
 
 def parse_document(source: Source) -> JsonValue:
@@ -90,36 +46,30 @@ def parse_document(source: Source) -> JsonValue:
         raise source.error(message, offset=offset) from error
 
 
-def parse_lines(source: Source, faults: LineFaults) -> Iterator[Lines]:
-    """Parse a file that holds one JSON object per line, blank lines apart.
+def parse_line(
+    raw: str, number: int, faults: Faults, reading: Reading
+) -> tuple[dict[str, JsonValue], str] | None:
+    """Parse a line that should be one JSON object.
 
     Args:
-        source: The file.
-        faults: Takes every line that is not one object; such a line yields nothing.
+        raw: The line; white space around the object is allowed.
+        number: Its number, for faults.
+        faults: Takes what is wrong with the line, and notices of what a lenient reading lets pass.
+        reading: Whether it is lenient, and which members are texts that hold JSON.
 
-    Yields:
-        Batches of lines, in order.
+    Returns:
+        The object, floats without their source text, and the line without white space around it: as it
+        was, or written anew where something was changed. None for a fault.
     """
-    batch = Lines()
-    for number, raw in enumerate(source.text.split("\n"), start=1):
-        line = raw.strip(BLANKS)
-        value = _parse_line(line, number, raw, faults) if line else None
-        if value is None:
-            continue
-        batch.numbers.append(number)
-        batch.texts.append(line)
-        batch.values.append(value)
-        if len(batch.values) == BATCH_LINES:
-            yield batch
-            batch = Lines()
-    if batch.values:
-        yield batch
-
-
-def _parse_line(line: str, number: int, raw: str, faults: LineFaults) -> dict[str, JsonValue] | None:
+    line = raw.strip(BLANKS)
+    indent = raw.index(line)
     value: JsonValue
     try:
         value, end = PLAIN.raw_decode(line)
+    except (DuplicateKeyError, NonFiniteError) as error:
+        if reading.lenient:
+            return _parse_leniently(line, number, faults, reading)
+        offset, message = _explain(error, line)
     except (ValueError, RecursionError) as error:
         offset, message = _explain(error, line)
     else:
@@ -129,48 +79,49 @@ def _parse_line(line: str, number: int, raw: str, faults: LineFaults) -> dict[st
             offset, message = None, f"{name_kind(value)}, expected an object"
         else:
             lone = find_lone_surrogate(line)
-            if lone is None:
-                return value
-            offset, message = lone
-    faults.add(number, message, None if offset is None else raw.index(line) + offset + 1)
+            if lone is None and not is_deep(line, value):
+                return open_json_members(value, line, number, faults, reading)
+            offset, message = lone or (None, TOO_DEEP)
+    column = None if offset is None else indent + offset + 1
+    faults.add_fault(Fault(number, message, column, text=raw))
     return None
 
 
-def pick_columns(lines: Lines, names: Mapping[str, Sequence[str]]) -> dict[str, list[JsonValue]]:
-    """Pick one value per object and column, numbers with their source text.
+def _parse_leniently(
+    line: str, number: int, faults: Faults, reading: Reading
+) -> tuple[dict[str, JsonValue], str] | None:
+    """Read NaN and infinities as null and repeated keys as their last value, with a notice."""
+    message = _find_repeat(line)[1]
+    try:
+        value = parse_lenient(line)
+    except (ValueError, RecursionError) as error:
+        offset, message = _explain(error, line)
+        faults.add_fault(Fault(number, message, None if offset is None else offset + 1, text=line))
+        return None
+    if not isinstance(value, dict):
+        faults.add_fault(Fault(number, f"{name_kind(value)}, expected an object", text=line))
+        return None
+    taken = "the last one counts" if "twice" in message else "read as null"
+    faults.note(Notice("lenient", f"{message}; {taken}", faults.shown, number))
+    return open_json_members(value, dump_json(value), number, faults, reading)
 
-    Args:
-        lines: The objects.
-        names: Column to the keys it may stand under; the first that is not null counts.
 
-    Returns:
-        The columns that any object has; a missing key is null.
-    """
-    columns = _pick_cells(lines.values, names)
-    kinds: set[type] = set()
-    for cells in columns.values():
-        kinds.update(map(type, cells))
-    if kinds & {float, list, dict}:
-        exact = [value for text in lines.texts if isinstance(value := parse_json(text), dict)]
-        return _pick_cells(exact, names)
-    return columns
-
-
-def _pick_cells(
-    objects: Sequence[dict[str, JsonValue]], names: Mapping[str, Sequence[str]]
-) -> dict[str, list[JsonValue]]:
-    known = set[str]().union(*objects)
-    columns: dict[str, list[JsonValue]] = {}
-    for column, keys in names.items():
-        for key in keys:
-            if key not in known:
-                continue
-            cells = [value.get(key) for value in objects]
-            first = columns.get(column)
-            if first is not None:
-                cells = [b if a is None else a for a, b in zip(first, cells, strict=True)]
-            columns[column] = cells
-    return columns
+def open_json_members(
+    value: dict[str, JsonValue], line: str, number: int, faults: Faults, reading: Reading
+) -> tuple[dict[str, JsonValue], str] | None:
+    """Replace the texts of the columns that hold JSON by their values."""
+    named = [name for name in reading.json_columns if isinstance(value.get(name), str)]
+    if not named:
+        return value, line
+    exact = parse_json(line)
+    opened = dict(exact) if isinstance(exact, dict) else value
+    for name in named:
+        try:
+            opened[name] = parse_json(str(value[name]))
+        except ValueError as error:
+            faults.add_fault(Fault(number, f"column {name} is text that is not JSON: {error}", text=line))
+            return None
+    return opened, dump_json(opened)
 
 
 def outer_keys(head: str) -> set[str]:

@@ -2,66 +2,54 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from assay.contracts.documents import Document, EvaluatorUse, dump_uses
-from assay.contracts.json_text import JsonValue, dump_json, walk_json
-from assay.datasets.cells import frame_rows, name_kind, tag_list, text_of
-from assay.datasets.contract import Dialect
+from assay.contracts.documents import Document, Notice
+from assay.contracts.json_text import JsonValue, dump_json
+from assay.datasets.cells import frame_rows, name_kind
+from assay.datasets.contract import Dialect, open_document
+from assay.datasets.faults import Fault
 from assay.datasets.files import find_lines, plain_suffix
 from assay.datasets.json_source import outer_keys, parse_document
-from assay.errors import list_names, nearest_names
+from assay.datasets.m365_items import Form, read_item, read_uses, remark_later
+from assay.datasets.m365_parts import FormError, Part, Remarks, find_places
+from assay.datasets.m365_schema import find_deviations
+from assay.datasets.m365_versions import Version, read_version
+from assay.errors import list_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from assay.contracts.documents import EvaluatorUse
+    from assay.datasets.faults import Faults
     from assay.datasets.files import Source
-    from assay.errors import InputError
+    from assay.datasets.m365_shapes import Deviation
 
-MAX_TURNS = 20
-MODES = ("extend", "replace")
-LABELS = ("name", "category", "notes")
 ROOT_KEYS = frozenset({"schemaVersion", "items", "prompts"})
+PAIR_KEYS = frozenset({"prompts", "expected_responses"})
 ITEM_KEYS = frozenset({"prompt", "turns"})
-
-_VERSION = re.compile(r"[12](\.\d+){1,2}")
-_TEXTS = ("prompt", "expected_response", "response", "context")
-_RECORDED = {
-    "scores",
-    "diagnostics",
-    "citations",
-    "status",
-    "error",
-    "conversation_id",
-    "summary",
-    "allowed_tools",
-    "allowed_tools_mode",
+ROOT_FIELDS = PAIR_KEYS | {
+    "$schema",
+    "schemaVersion",
+    "metadata",
+    "description",
+    "default_evaluators",
+    "default_allowed_tools",
+    "items",
 }
-_TURN_FIELDS = _RECORDED | {*_TEXTS, "evaluators", "evaluators_mode", "tags", "extensions"}
-_LABEL_FIELDS = {"testId", "id", *LABELS, "tags", "extensions"}
-_SINGLE_FIELDS = _TURN_FIELDS | _LABEL_FIELDS
-_THREAD_FIELDS = _RECORDED | _LABEL_FIELDS | {"turns", "description"}
-_NOT_BESIDE_TURNS = (*_TEXTS[1:], "evaluators", "evaluators_mode")
+LIKENESS = 0.7  # from here on a key of the root is taken for a slip, below for the user's own
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """An object of the document and where it stands."""
+class _Pair(NamedTuple):
+    """A prompt, and the answer that stands at its place in another list."""
 
-    source: Source
-    value: Mapping[str, JsonValue]
-    pointer: str
-    offset: int | None = None
-    text: str = ""
-
-    def error(self, message: str, field: str = "") -> InputError:
-        pointer = ".".join(part for part in (self.pointer, field) if part)
-        return self.source.error(message, offset=self.offset, pointer=pointer)
+    prompt: Part
+    answer: Part | None
 
 
 def claims(path: Path, head: str) -> bool:
@@ -73,198 +61,156 @@ def claims(path: Path, head: str) -> bool:
     return not head.strip() or bool(outer_keys(head) & ROOT_KEYS)
 
 
-def read(source: Source) -> Document:
-    """Read an eval document; one row per item, or per turn of a thread.
+def read(source: Source, faults: Faults) -> Document:
+    """Read an eval document of version 1.0.0 to 1.11.x or 2.0.x; one row per item, or per turn of a thread.
 
-    Recorded results (scores, status, diagnostics) are kept in `item_json` and not read. Names of
-    evaluators are passed on as written.
+    A bare array, or lists of prompts and expected responses, are read as a document of version 1.0.0.
+    Recorded results (scores, status, diagnostics) are kept in `item_json`, the recorded response is the
+    stored answer. Names of evaluators are passed on as written.
+
+    Args:
+        source: The file.
+        faults: Takes every item that breaks the form; such an item has no rows.
+
+    Returns:
+        The document. Its notices tell what the published schema refuses and is read all the same;
+        a strict reading compares with the whole schema of version 1.11.0.
 
     Raises:
-        InputError: With a pointer into the document, when it breaks the published schema. `testId`,
-            `id`, `name`, `category` and `notes` are accepted on top of it, there or in `extensions`.
+        InputError: The document as a whole breaks the form, with a pointer into it.
     """
-    root = parse_document(source)
-    warnings = _check_version(source, root)
-    defaults = None
-    if isinstance(root, dict) and "default_evaluators" in root:
-        defaults = _read_uses(_Node(source, root, ""), "default_evaluators")
-    records = [
-        {**record, "item_index": index}
-        for index, node in enumerate(_iterate_items(source, root))
-        for record in _read_item(node)
-    ]
-    rows = frame_rows(records)
-    lines = find_lines(source.text, rows["source_line"].to_list())
-    rows = rows.with_columns(source_line=pl.Series(lines, dtype=pl.Int64))
-    return Document(source.shown, "m365", rows, defaults, source.sha256, warnings)
-
-
-def _check_version(source: Source, root: JsonValue) -> tuple[str, ...]:
-    """Refuse a version that is neither 1.x nor 2.x; warn about a missing one."""
-    version = root.get("schemaVersion") if isinstance(root, dict) else None
+    root = Part(parse_document(source), "", 0, source.text)
+    remarks = Remarks()
+    try:
+        version = read_version(root, remarks)
+        form = Form(source.shown, version or Version(), remarks)
+        defaults = _read_defaults(root, form)
+        rows = _read_rows(_iterate_entries(root, remarks), form, faults, source.text)
+    except FormError as error:
+        raise source.error(error.message, offset=error.offset, pointer=error.pointer) from error
+    notices = remarks.list_notices(source.shown, source.text)
     if version is None:
-        return (f"{source.shown}: no schemaVersion; read as 1.0.0",)
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        message = f'{dump_json(version)} is not supported; accepted: 1.x and 2.x, such as "1.2.0"'
-        raise source.error(message, pointer="schemaVersion")
-    return ()
+        missing = Notice("version_missing", "no schemaVersion; read as 1.0.0", source.shown, strict=True)
+        notices = (missing, *notices)
+    if source.reading.strict:
+        notices += tuple(_compare(root, remarks.pointers, faults.rows, source))
+    return Document(source.shown, "m365", rows, defaults, source.sha256, notices, form.version.text)
 
 
-def _iterate_items(source: Source, root: JsonValue) -> Iterator[_Node]:
-    if isinstance(root, list):
-        yield from _iterate_nodes(source, root, "", 0)
-        return
-    if not isinstance(root, dict):
-        raise source.error(f"{name_kind(root)}, expected an object with items")
-    places = {key: start for key, start, _ in walk_json(source.text)}
-    if "items" in root:
-        yield from _iterate_nodes(source, root["items"], "items", places["items"])
-    elif "prompts" in root:
-        yield from _iterate_pairs(source, root, places["prompts"])
-    else:
-        raise source.error(f"no items; found: {list_names(root) or 'nothing'}")
+def _read_defaults(root: Part, form: Form) -> tuple[EvaluatorUse, ...] | None:
+    """Read what the root says besides its items: the evaluators of every item."""
+    if not isinstance(root.value, dict):
+        return None
+    for key in root.value:
+        close = get_close_matches(key, ROOT_FIELDS, 1, LIKENESS)
+        if key not in ROOT_FIELDS and close:
+            form.remarks.add("unknown_key", f"not read; did you mean {close[0]}?", root, key, strict=False)
+    if "default_evaluators" not in root.value:
+        return None
+    if form.version.lacks_evaluations:
+        remark_later(root, "default_evaluators", form)
+    return read_uses(root, "default_evaluators")
 
 
-def _iterate_nodes(source: Source, values: JsonValue, pointer: str, start: int) -> Iterator[_Node]:
-    if not isinstance(values, list):
-        raise source.error(f"{name_kind(values)}, expected a list", offset=start, pointer=pointer)
-    for value, (index, begin, end) in zip(values, walk_json(source.text, start), strict=True):
-        place = f"{pointer}[{index}]"
-        if not isinstance(value, dict):
-            raise source.error(f"{name_kind(value)}, expected an object", offset=begin, pointer=place)
-        yield _Node(source, value, place, begin, source.text[begin:end])
+def _iterate_entries(root: Part, remarks: Remarks) -> Iterator[Part | _Pair]:
+    if isinstance(root.value, list):
+        message = "a bare array, read as the items of a document; the file stays as it is"
+        remarks.add("version_upgraded", message, root, strict=False)
+        return root.iterate()
+    if not isinstance(root.value, dict):
+        raise root.error(f"{name_kind(root.value)}, expected an object with items")
+    if "items" in root.value:
+        for key in PAIR_KEYS & root.value.keys():
+            remarks.add("unknown_key", "not read, as items stand beside it", root, key, strict=False)
+        return root.iterate("items")
+    if "prompts" not in root.value:
+        raise root.error(f"no items; found: {list_names(root.value) or 'nothing'}")
+    message = "a list of prompts, read as the items of a document; the file stays as it is"
+    remarks.add("version_upgraded", message, root, "prompts", strict=False)
+    return _iterate_pairs(root)
 
 
-def _iterate_pairs(source: Source, root: Mapping[str, JsonValue], start: int) -> Iterator[_Node]:
-    prompts = root["prompts"]
-    answers = root.get("expected_responses", [])
-    if not isinstance(prompts, list) or not isinstance(answers, list):
-        raise source.error("prompts and expected_responses must be lists", offset=start, pointer="prompts")
+def _iterate_pairs(root: Part) -> Iterator[_Pair]:
+    prompts = list(root.iterate("prompts"))
+    answers: list[Part] = []
+    if "expected_responses" in root.members:
+        answers = list(root.iterate("expected_responses"))
     if answers and len(answers) != len(prompts):
-        message = f"{len(prompts)} prompts, but {len(answers)} expected_responses"
-        raise source.error(message, offset=start, pointer="prompts")
-    for n, (index, begin, _) in enumerate(walk_json(source.text, start)):
-        pair: dict[str, JsonValue] = {"prompt": prompts[n]}
-        if answers and answers[n] is not None:
-            pair["expected_response"] = answers[n]
-        yield _Node(source, pair, f"prompts[{index}]", begin, dump_json(pair))
+        raise root.error(f"{len(prompts)} prompts, but {len(answers)} expected_responses", "prompts")
+    return (_Pair(prompt, answer) for prompt, answer in zip_longest(prompts, answers))
 
 
-def _read_item(node: _Node) -> list[dict[str, object]]:
-    value = node.value
-    if "turns" not in value:
-        _check_fields(node, _SINGLE_FIELDS)
-        if "prompt" not in value:
-            raise node.error("neither prompt nor turns; an item holds one of them")
-        return [{**_read_turn(node), **_read_labels(node), "turn": 0, "turn_count": 1}]
-    if "prompt" in value:
-        raise node.error("both prompt and turns; an item holds one of them")
-    return _read_thread(node)
+def _read_rows(entries: Iterable[Part | _Pair], form: Form, faults: Faults, text: str) -> pl.DataFrame:
+    """Read every entry, note those that break the form, and frame the rows of the others."""
+    records: list[dict[str, object]] = []
+    found: list[tuple[FormError, int, str]] = []
+    for index, entry in enumerate(entries):
+        try:
+            item = entry if isinstance(entry, Part) else _join_pair(entry)
+            records += [{**record, "item_index": index} for record in read_item(item, form)]
+        except FormError as error:
+            found.append((error, index, entry.text if isinstance(entry, Part) else _spell_pair(entry)))
+    found.sort(key=lambda fault: fault[0].offset)
+    places = find_places(text, (error.offset for error, _, _ in found))
+    for (error, index, item_text), (line, column) in zip(found, places, strict=True):
+        fault = Fault(line, error.message, column, error.pointer, text=item_text, row=index)
+        faults.add_fault(fault)
+    rows = frame_rows(records)
+    lines = find_lines(text, rows["source_line"].to_list())
+    return rows.with_columns(source_line=pl.Series(lines, dtype=pl.Int64))
 
 
-def _read_thread(node: _Node) -> list[dict[str, object]]:
-    value = node.value
-    for field in _NOT_BESIDE_TURNS:
-        if field in value:
-            raise node.error("stands beside turns; it belongs into a turn", field)
-    _check_fields(node, _THREAD_FIELDS)
-    start = next(start for key, start, _ in walk_json(node.text) if key == "turns")
-    pointer = f"{node.pointer}.turns"
-    turns = list(_iterate_nodes(node.source, value["turns"], pointer, (node.offset or 0) + start))
-    if not 1 <= len(turns) <= MAX_TURNS:
-        raise node.error(f"{len(turns)} turns; accepted: 1 to {MAX_TURNS}", "turns")
-    for turn in turns:
-        _check_fields(turn, _TURN_FIELDS)
-    labels = _read_labels(node)
-    thread = dump_json({key: member for key, member in value.items() if key != "turns"})
-    return [
-        {**_read_turn(turn), **labels, "turn": n, "turn_count": len(turns), "item_json": _join(turn, thread)}
-        for n, turn in enumerate(turns)
+def _join_pair(pair: _Pair) -> Part:
+    """Return a pair as an item, at the place of its prompt.
+
+    Raises:
+        FormError: One of the two is no text, or the prompt is empty.
+    """
+    prompt, answer = pair
+    value: dict[str, JsonValue] = {"prompt": prompt.value}
+    if not isinstance(prompt.value, str):
+        raise prompt.error(f"{name_kind(prompt.value)}, expected text")
+    if not prompt.value:
+        raise prompt.error("empty")
+    if answer is not None and answer.value is not None:
+        if not isinstance(answer.value, str):
+            raise answer.error(f"{name_kind(answer.value)}, expected text or null")
+        value["expected_response"] = answer.value
+    return Part(value, prompt.pointer, prompt.offset, dump_json(value))
+
+
+def _spell_pair(pair: _Pair) -> str:
+    prompt, answer = pair
+    return dump_json({"prompt": prompt.value, "expected_response": answer.value if answer else None})
+
+
+def _compare(root: Part, said: set[str], refused: set[int], source: Source) -> Iterator[Notice]:
+    """Yield what the published schema says beyond what was said already.
+
+    The version is left out, as `read_version` has its own rules: later ones are read as well.
+    """
+    deviations = [
+        deviation
+        for deviation in find_deviations(root.value)
+        if deviation.pointer not in said
+        and deviation.path != ("schemaVersion",)
+        and not (deviation.path[:1] == ("items",) and refused.intersection(deviation.path[1:2]))
     ]
+    in_items = any(each.path[:1] == ("items",) and len(each.path) > 1 for each in deviations)
+    items = list(root.iterate("items")) if in_items else []
+    placed = [(_find(each, root, items), each) for each in deviations]
+    placed.sort(key=lambda entry: entry[0])
+    places = find_places(source.text, (offset for offset, _ in placed))
+    for (_, each), (line, column) in zip(placed, places, strict=True):
+        yield Notice("schema", each.message, source.shown, line, column, each.pointer, strict=True)
 
 
-def _join(turn: _Node, thread: str) -> str:
-    """Return the turn's source text with the other fields of its thread under the key `thread`."""
-    return f'{turn.text.rstrip().removesuffix("}")},"thread":{thread}}}'
+def _find(deviation: Deviation, root: Part, items: Sequence[Part]) -> int:
+    match deviation.path:
+        case ("items", int() as index, *path):
+            return items[index].find(*path)
+        case path:
+            return root.find(*path)
 
 
-def _check_fields(node: _Node, known: set[str]) -> None:
-    for field in node.value:
-        if field not in known:
-            close = nearest_names(field, known)
-            hint = f"did you mean {list_names(close)}?" if close else f"known: {list_names(sorted(known))}"
-            raise node.error(f"unknown field; {hint}", field)
-
-
-def _read_turn(node: _Node) -> dict[str, object]:
-    if "prompt" not in node.value:
-        raise node.error("no prompt")
-    for field in _TEXTS:
-        text = node.value.get(field, "")
-        if not isinstance(text, str):
-            raise node.error(f"{name_kind(text)}, expected text", field)
-    if not node.value["prompt"]:
-        raise node.error("empty", "prompt")
-    uses, mode = _read_evaluation(node)
-    return {
-        "query": node.value["prompt"],
-        **{field: node.value.get(field) for field in _TEXTS[1:]},
-        "evaluators_json": dump_uses(uses) if uses else None,
-        "evaluators_mode": mode,
-        "source_file": node.source.shown,
-        "source_line": node.offset,  # a line once all rows are framed
-        "item_json": node.text,
-    }
-
-
-def _read_evaluation(node: _Node) -> tuple[tuple[EvaluatorUse, ...], JsonValue]:
-    uses = _read_uses(node, "evaluators") if "evaluators" in node.value else ()
-    mode = node.value.get("evaluators_mode", "extend")
-    if mode not in MODES:
-        raise node.error(f"{dump_json(mode)}; accepted: {list_names(MODES)}", "evaluators_mode")
-    if mode == "replace" and not uses:
-        raise node.error("replace without evaluators would score nothing; name some", "evaluators_mode")
-    return uses, mode
-
-
-def _read_labels(node: _Node) -> dict[str, object]:
-    """Read the labels of an item, its own before those in `extensions`; an empty id is null."""
-    extensions = node.value.get("extensions", {})
-    if not isinstance(extensions, dict):
-        raise node.error(f"{name_kind(extensions)}, expected an object", "extensions")
-    own = {field: _read_label(node, field) for field in ("testId", "id", *LABELS)}
-    other = {field: _text_label(extensions.get(field)) for field in ("testId", *LABELS)}
-    tags = node.value.get("tags")
-    return {
-        "id": own["testId"] or own["id"] or other["testId"] or None,
-        **{field: other[field] if own[field] is None else own[field] for field in LABELS},
-        "tags": tag_list(extensions.get("tags") if tags is None else tags),
-    }
-
-
-def _read_label(node: _Node, field: str) -> str | None:
-    value = node.value.get(field)
-    if value is not None and _text_label(value) is None:
-        raise node.error(f"{name_kind(value)}, expected text", field)
-    return _text_label(value)
-
-
-def _text_label(value: JsonValue) -> str | None:
-    return None if isinstance(value, bool | list | dict) else text_of(value)
-
-
-def _read_uses(node: _Node, field: str) -> tuple[EvaluatorUse, ...]:
-    named = node.value[field]
-    if not isinstance(named, dict):
-        raise node.error(f"{name_kind(named)}, expected an object of evaluator names", field)
-    prefix = f"{node.pointer}.{field}" if node.pointer else field
-    uses: list[EvaluatorUse] = []
-    for name, options in named.items():
-        if not isinstance(options, dict):
-            message = f"{name_kind(options)}, expected an object of options ({{}} for the defaults)"
-            raise node.error(message, f"{field}.{name}")
-        uses.append(EvaluatorUse(name, options, where=f"{prefix}.{name}"))
-    return tuple(uses)
-
-
-DIALECT = Dialect("m365", "M365 eval document (.json with items)", claims, read)
+DIALECT = Dialect("m365", "M365 eval document (.json with items)", claims, open_document("m365", read))

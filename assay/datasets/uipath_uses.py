@@ -1,27 +1,30 @@
-"""What an evaluation of a UiPath set asks of one evaluator, as an evaluator use."""
+"""What the evaluations of a UiPath set ask of its evaluators, as evaluator uses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.contracts.documents import EvaluatorUse
+from assay.contracts.documents import EvaluatorUse, dump_uses
 from assay.contracts.json_text import dump_json
 from assay.datasets.cells import name_kind
-from assay.datasets.uipath_evaluators import bind_reference, describe_evaluators, find_name, pick
+from assay.datasets.uipath_evaluators import find_name, pick
 from assay.datasets.uipath_templates import parse_target, value_at, write_literal, write_placeholder
-from assay.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.contracts.json_text import JsonValue
-    from assay.datasets.uipath_evaluators import Evaluator
+    from assay.datasets.m365_parts import Part
+    from assay.datasets.uipath_evaluators import Evaluator, Evaluators
     from assay.datasets.uipath_templates import Path
+
+    Uses = tuple[EvaluatorUse, ...]
 
 EXACT, CONTAINS = "uipath-exact-match", "uipath-contains"
 # Settings that change the score and have no counterpart: handed on, so that the options refuse them.
 UNMATCHED = ("lineByLineEvaluator", "lineByLineEvaluation", "aggregators")
+CRITERIA = "evaluationCriterias"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,91 +32,159 @@ class Evaluation:
     """One evaluation of a set.
 
     Attributes:
-        shown: The set's file.
-        pointer: Its place in the file, such as `evaluations[2]`.
-        label: Its id, for messages.
-        value: The evaluation.
+        part: The evaluation.
         criteria_name: How it spells `evaluationCriterias`; None in sets of the older generation, where
             every evaluator reads `expectedOutput`.
         criteria: Evaluator file to the key of its criteria, as written.
     """
 
-    shown: str
-    pointer: str
-    label: str
-    value: Mapping[str, JsonValue]
+    part: Part
     criteria_name: str | None
     criteria: Mapping[str, str]
 
     def criteria_of(self, evaluator: Evaluator) -> Mapping[str, JsonValue]:
-        """Return the criteria for an evaluator; null counts as an empty object."""
+        """Return the criteria for an evaluator; null counts as an empty object.
+
+        Raises:
+            FormError: They are something else.
+        """
         key = self.criteria.get(evaluator.shown)
-        holder = self.value.get(self.criteria_name or "")
+        holder = self.part.members.get(self.criteria_name or "")
         found = holder.get(key) if isinstance(holder, dict) and key is not None else None
         if not isinstance(found, dict | None):
-            pointer = f"{self.pointer}.{self.criteria_name}.{key}"
-            message = f"{name_kind(found)}, expected an object or null"
-            raise InputError(message, path=self.shown, pointer=pointer)
+            raise self._error(f"{name_kind(found)}, expected an object or null", evaluator)
         return found or {}
 
+    def lacks(self, field: str, evaluator: Evaluator) -> Exception:
+        """Build the error about an expectation that is nowhere."""
+        message = f"no {field} for evaluator {evaluator.name!r} ({evaluator.shown}), and it has no default"
+        return self._error(message, evaluator)
 
-def bind_criteria(
-    shown: str, pointer: str, value: Mapping[str, JsonValue], evaluators: Sequence[Evaluator]
-) -> tuple[str, dict[str, str]]:
-    """Return how an evaluation spells `evaluationCriterias`, and evaluator file to key in it.
+    def _error(self, message: str, evaluator: Evaluator) -> Exception:
+        key = self.criteria.get(evaluator.shown)
+        return self.part.error(message, *(name for name in (self.criteria_name, key) if name is not None))
+
+
+def bind_criteria(part: Part, evaluators: Evaluators) -> Evaluation:
+    """Find the evaluators that an evaluation of today's generation has criteria for.
 
     Raises:
-        InputError: The criteria are missing or no object, or a key names no evaluator.
+        FormError: The criteria are missing or no object, a key names no evaluator, or two keys the same.
     """
-    name = find_name(value, "evaluationCriterias") or "evaluationCriterias"
+    value = part.members
+    name = find_name(value, CRITERIA) or CRITERIA
     holder = value.get(name)
     if not isinstance(holder, dict):
-        message = f"{name_kind(holder)}, expected an object; an empty one uses no evaluator"
-        raise InputError(message, path=shown, pointer=f"{pointer}.{name}")
+        raise part.error(f"{name_kind(holder)}, expected an object; an empty one uses no evaluator", name)
     bound: dict[str, str] = {}
-    for key in holder:
-        evaluator = bind_reference(key, evaluators)
-        if evaluator is None:
-            message = f"unknown evaluator; known: {describe_evaluators(evaluators)}"
-            raise InputError(message, path=shown, pointer=f"{pointer}.{name}.{key}")
-        bound[evaluator.shown] = key
-    return name, bound
+    if evaluators.files is not None:
+        for key in holder:
+            evaluator = evaluators.bind(key, part, name, key)
+            other = bound.setdefault(evaluator.shown, key)
+            if other is not key:
+                raise part.error(f"means the same evaluator as {other!r}: {evaluator.shown}", name, key)
+    return Evaluation(part, name, bound)
 
 
-def build_uses(evaluators: Sequence[Evaluator], evaluation: Evaluation) -> tuple[EvaluatorUse, ...]:
+class Asker:
+    """One evaluator, ready to be asked about any evaluation of a set."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        """Work out what is the same for every evaluation.
+
+        Raises:
+            InputError: The evaluator is of no known type.
+        """
+        self.evaluator = evaluator
+        self._type_id = evaluator.type_id
+        self._options: dict[str, JsonValue] = {}
+        self._path: Path | None = None
+        if self._type_id not in (EXACT, CONTAINS) or evaluator.custom:
+            return
+        config, legacy = evaluator.config, evaluator.legacy
+        self._options = {
+            "case_sensitive": True if legacy else pick(config, "caseSensitive") or False,
+            "negated": False if legacy else pick(config, "negated") or False,
+        }
+        self._options |= {name: value for name in UNMATCHED if (value := pick(config, name))}
+        target = pick(config, "targetOutputKey") or "*"
+        if isinstance(target, str):
+            self._path = parse_target(target)
+        else:
+            self._options["targetOutputKey"] = target
+
+    def ask(self, evaluation: Evaluation) -> EvaluatorUse:
+        """Say what the evaluator reads for one evaluation.
+
+        Exact match and contains get templates for both sides; any other type is handed on by its id, and
+        a custom evaluator by its name.
+
+        Raises:
+            FormError: Neither the evaluation nor the evaluator says what is expected.
+            InputError: The evaluator's own default lacks what its target key names.
+        """
+        evaluator = self.evaluator
+        name = None if evaluator.custom else evaluator.name
+        mapping: dict[str, str] = {}
+        if self._path is not None:
+            mapping = {
+                "response": write_placeholder("sample.output_object", self._path),
+                "expected_response": self._expect(evaluation, self._path),
+            }
+        return EvaluatorUse(self._type_id, self._options, name, mapping, evaluator.shown)
+
+    def _expect(self, evaluation: Evaluation, path: Path) -> str:
+        """Write where the expected value stands: in the criteria, the evaluation, or the own default."""
+        field, inside = ("searchText", ()) if self._type_id == CONTAINS else ("expectedOutput", path)
+        criteria = evaluation.criteria_of(self.evaluator)
+        own = find_name(criteria, field)
+        if own is not None and evaluation.criteria_name is not None:
+            literal = _spell_out(criteria[own], inside)
+            if literal is not None:
+                return literal
+            key = evaluation.criteria[self.evaluator.shown]
+            return write_placeholder(f"item.{evaluation.criteria_name}[{dump_json(key)}]", (own, *inside))
+        shared = find_name(evaluation.part.members, field) if field == "expectedOutput" else None
+        if shared is not None:
+            return write_placeholder("item", (shared, *inside))
+        return self._expect_default(evaluation, field, inside)
+
+    def _expect_default(self, evaluation: Evaluation, field: str, path: Path) -> str:
+        config = self.evaluator.config
+        place = find_name(config, "defaultEvaluationCriteria") or ""
+        default = config.get(place)
+        name = find_name(default, field) if isinstance(default, dict) else None
+        if name is None or not isinstance(default, dict):
+            raise evaluation.lacks(field, self.evaluator)
+        try:
+            return write_literal(value_at(default[name], path))
+        except LookupError as error:
+            message = f"the default {field} has no {error.args[0]!r}, which targetOutputKey names"
+            raise self.evaluator.error(message, *self.evaluator.path, place, name) from error
+
+
+def build_uses(askers: Sequence[Asker], evaluation: Evaluation) -> Uses:
     """Say what the evaluators of a set read for one evaluation; without criteria there, one is not used.
 
-    Exact match and contains get templates for both sides; any other type is handed on by its id.
-
     Raises:
-        InputError: Neither the evaluation nor the evaluator says what is expected.
+        FormError: Neither the evaluation nor the evaluator says what is expected.
     """
     older = evaluation.criteria_name is None
-    due = (evaluator for evaluator in evaluators if older or evaluator.shown in evaluation.criteria)
-    return tuple(_build_use(evaluator, evaluation) for evaluator in due)
+    return tuple(
+        asker.ask(evaluation) for asker in askers if older or asker.evaluator.shown in evaluation.criteria
+    )
 
 
-def _build_use(evaluator: Evaluator, evaluation: Evaluation) -> EvaluatorUse:
-    type_id = evaluator.type_id
-    if type_id not in (EXACT, CONTAINS):
-        return EvaluatorUse(type_id, name=evaluator.name, where=evaluator.shown)
-    options: dict[str, JsonValue] = {
-        "case_sensitive": True if evaluator.legacy else pick(evaluator.config, "caseSensitive") or False,
-        "negated": False if evaluator.legacy else pick(evaluator.config, "negated") or False,
-    }
-    options |= {name: value for name in UNMATCHED if (value := pick(evaluator.config, name))}
-    target = pick(evaluator.config, "targetOutputKey") or "*"
-    mapping: dict[str, str] = {}
-    if isinstance(target, str):
-        path = parse_target(target)
-        field, inside = ("searchText", ()) if type_id == CONTAINS else ("expectedOutput", path)
-        mapping = {
-            "response": write_placeholder("sample.output_object", path),
-            "expected_response": _expect(evaluator, evaluation, field, inside),
-        }
-    else:
-        options["targetOutputKey"] = target
-    return EvaluatorUse(type_id, options, evaluator.name, mapping, evaluator.shown)
+def spread_uses(records: Sequence[dict[str, object]], uses: Sequence[Uses]) -> Uses:
+    """Return the uses that all rows share; where they differ, write to each row its own."""
+    alike = all(use == uses[0] for use in uses)
+    texts: dict[object, str] = {}
+    for record, own in zip(records, uses, strict=True):
+        record["evaluators_mode"] = "extend" if alike else "replace"
+        if not alike:
+            key = tuple((use.where, *use.mapping.values()) for use in own)  # the rest is the evaluator's
+            record["evaluators_json"] = texts.get(key) or texts.setdefault(key, dump_uses(own))
+    return uses[0] if alike and uses else ()
 
 
 def _spell_out(value: JsonValue, path: Path) -> str | None:
@@ -123,28 +194,3 @@ def _spell_out(value: JsonValue, path: Path) -> str | None:
     except LookupError:
         return None
     return write_literal(found) if found is None or (path and isinstance(value, str)) else None
-
-
-def _expect(evaluator: Evaluator, evaluation: Evaluation, field: str, path: Path) -> str:
-    """Write where the expected value stands: in the criteria, the evaluation, or the evaluator's default."""
-    criteria = evaluation.criteria_of(evaluator)
-    own = find_name(criteria, field)
-    if own is not None and evaluation.criteria_name is not None:
-        literal = _spell_out(criteria[own], path)
-        if literal is not None:
-            return literal
-        key = evaluation.criteria[evaluator.shown]
-        return write_placeholder(f"item.{evaluation.criteria_name}[{dump_json(key)}]", (own, *path))
-    shared = find_name(evaluation.value, field) if field == "expectedOutput" else None
-    if shared is not None:
-        return write_placeholder("item", (shared, *path))
-    default = pick(evaluator.config, "defaultEvaluationCriteria")
-    name = find_name(default, field) if isinstance(default, dict) else None
-    if name is None or not isinstance(default, dict):
-        message = f"no {field} for evaluator {evaluator.name!r} ({evaluator.shown}), and it has no default"
-        raise InputError(message, path=evaluation.shown, pointer=f"{evaluation.pointer} ({evaluation.label})")
-    try:
-        return write_literal(value_at(default[name], path))
-    except LookupError as error:
-        message = f"the default {field} has no {error.args[0]!r}, which targetOutputKey names"
-        raise InputError(message, path=evaluator.shown) from error

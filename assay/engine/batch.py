@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from assay.contracts.tables import ITEMS, PLAN, SAMPLES, SCORES, conform
-from assay.engine.intake import ANSWERS_TABLE
+from assay.engine.matching import ANSWERS_TABLE
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
 from assay.store.parts import has_part, read_part, write_part
+from assay.targets.contract import ANSWERS
 from evaluators.runner import Judging, run_evaluation
 from transforms.mapping import SAMPLE_PREFIX, map_fields
 from transforms.plan import expand_plan
+from transforms.prompts import parse_prompt, render_prompt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
@@ -70,16 +74,38 @@ async def _fetch_samples(batch: Batch, items: pl.DataFrame) -> pl.DataFrame:
 
     target, path = batch.tools.target, batch.folder.part("answers", batch.index)
     if calls or not has_part(path):
-        samples = await target.fetch_samples(items, note)
+        samples = await _ask(batch, items, note)
     else:
         samples = await _fetch_stored(target, items, read_part(path, ANSWERS_TABLE))
     return conform(samples.with_columns(run_id=pl.lit(batch.folder.run_id)), SAMPLES)
 
 
+async def _ask(batch: Batch, items: pl.DataFrame, note: Callable[[bool], None]) -> pl.DataFrame:
+    """Ask the target what the prompt template makes of each item; a field that is missing is an error."""
+    prompt = batch.config.target.prompt
+    if prompt is None:
+        return await batch.tools.target.fetch_samples(items, note)
+    rendered = render_prompt(parse_prompt(prompt), items)
+    asked = items.with_columns(rendered["messages_json"]).filter(rendered["error_code"].is_null())
+    samples = await batch.tools.target.fetch_samples(asked, note)
+    refused = items.select(KEY).with_columns(
+        rendered.select("error_code", "error_message"),
+        trial=pl.lit(0),
+        status=pl.lit("error"),
+        attempts=pl.lit(0),
+        from_ledger=pl.lit(value=False),
+    )
+    refused = conform(refused.filter(pl.col("error_code").is_not_null()), ANSWERS)
+    for failed in rendered["error_code"].drop_nulls():
+        note(not failed)
+    return items.select(KEY).join(pl.concat([samples, refused]), on=KEY, maintain_order="left")
+
+
 async def _fetch_stored(target: Target, items: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
     """Let the stored target read the answers of a file: a row per trial, and one for a turn without any."""
     given = answers.sort(*KEY, "trial")
-    rows = items.drop("response").join(given, on=KEY, how="left", maintain_order="left_right")
+    own = ("response", "output_items_json", "tool_calls_json")
+    rows = items.drop(own).join(given, on=KEY, how="left", maintain_order="left_right")
     samples = await target.fetch_samples(rows.drop("trial"), lambda _ok: None)
     return samples.with_columns(trial=rows["trial"].fill_null(0))
 

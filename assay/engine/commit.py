@@ -80,6 +80,7 @@ def commit(
         "finished_at": datetime.now(UTC),
         "status": status,
         "items": request.items,
+        "quarantined": request.quarantined,
         "labels": list(request.config.labels),
         "flow_run_id": flow_run_id,
         **counts,

@@ -1,91 +1,192 @@
-"""Intake: datasets and answers read, selected and turned into the items of a run."""
+"""Intake: the datasets and answers of a run, read once, as blocks of selected items."""
 
 from __future__ import annotations
 
-import fnmatch
-import hashlib
-from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from assay.contracts.json_text import sha_text
-from assay.contracts.tables import Table, conform
-from assay.datasets.answers import read_answers
-from assay.datasets.reader import read_documents
-from assay.errors import ConfigError, list_names
-from assay.store.layout import open_store
+from assay.contracts.tables import ITEMS, ROWS
+from assay.datasets.ahead import read_ahead
+from assay.datasets.reader import DISCOVERED, discover, find_datasets
+from assay.engine.matching import Matcher
+from assay.engine.selecting import Selector
+from assay.errors import ConfigError, InputError, list_names
 from evaluators.contract import FIELDS
-from transforms.items import Items, build_items
-from transforms.mapping import plain_mapping
+from transforms.ids import IdRegister
+from transforms.items import Items, build_block
+from transforms.mapping import is_ambiguous, plain_mapping
 from transforms.templates import Template, parse_template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from assay.config import RunConfig, Selection
-    from assay.contracts.documents import Document
+    from assay.config import RunConfig
+    from assay.contracts.documents import EvaluatorUse
+    from assay.datasets.contract import Dataset
+    from assay.datasets.faults import Fault
+    from assay.datasets.reader import Found
 
-ANSWERS_TABLE = Table(
-    "answers",
-    pl.Schema(
-        {
-            "item_id": pl.String,
-            "turn": pl.Int32,
-            "trial": pl.Int32,
-            "response": pl.String,
-            "output_items_json": pl.String,
-        }
-    ),
-    frozenset({"response", "output_items_json"}),
-    ("item_id", "turn", "trial"),
-)
+MAX_NOTICES = 20  # of one file, in the warnings of a run
 
 
-@dataclass(frozen=True, slots=True)
+class StoppedReadingError(Exception):
+    """A reading ended because somebody asked for it."""
+
+
 class Intake:
-    """What came in.
+    """What comes into a run.
 
     Attributes:
-        documents: The datasets as read.
-        items: The selected items.
         mapping: The user's mapping with bare column names written out.
-        answers: ANSWERS_TABLE for the selected items; None without an answer file.
-        warnings: What the user should know.
+        defaults: Index of each dataset opened so far to the evaluators it applies to every item.
+        answers: The stored answers of `--responses`; None without.
+        refused: Bad rows set aside so far, to be taken out by `take_refused`.
     """
 
-    documents: tuple[Document, ...]
-    items: Items
-    mapping: dict[str, str]
-    answers: pl.DataFrame | None
-    warnings: tuple[str, ...]
+    def __init__(
+        self, config: RunConfig, repeats: frozenset[int] = frozenset(), found: Sequence[Found] | None = None
+    ) -> None:
+        """Find the files, settle the mapping and read the answers; no dataset is read whole.
+
+        Args:
+            config: What was asked for.
+            repeats: Hashes of ids that an earlier reading found more than once.
+            found: The files as that reading found them; None: they are looked for.
+
+        Raises:
+            InputError: A file is missing, or no dialect reads it.
+            ConfigError: A mapping names a field that no evaluator has.
+        """
+        check_mapped_fields(config.mapping)
+        self.config = config
+        self.found = found or find_datasets(config.datasets or (_discover(),), config.reading)
+        self.mapping = settle_mapping(self.found, config.mapping)
+        self.defaults: dict[int, tuple[EvaluatorUse, ...] | None] = {}
+        self.answers = None if config.responses is None else Matcher(config.responses)
+        self.quarantined = 0
+        self._register = IdRegister(repeats)
+        self._selector = Selector(config)
+        self._datasets: list[Dataset] = []
+        self._warnings: list[str] = []
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End a reading that is under way in another thread, at its next block."""
+        self._stopped = True
+
+    def read_blocks(self) -> Iterator[Items]:
+        """Read the datasets one after another, once.
+
+        Yields:
+            Selected items, whole conversations, in file order.
+
+        Raises:
+            InputError: A file is malformed or empty.
+            ConfigError: Ids clash, or the selection leaves nothing.
+            StoppedReadingError: It was stopped.
+        """
+        templates = supplying_templates(self.mapping)
+        for index, found in enumerate(self.found):
+            dataset = found.open()
+            self.defaults[index] = dataset.defaults
+            self._datasets.append(dataset)
+            for rows in read_ahead(dataset.blocks):
+                if self._stopped:
+                    raise StoppedReadingError
+                if rows.is_empty():
+                    continue
+                items = self._selector.select(build_block(rows, index, templates, self._register))
+                if items.table.height:
+                    yield items
+            self._note(dataset)
+        self._selector.check(refused=sum(len(dataset.faults) for dataset in self._datasets))
+
+    def find_repeats(self) -> frozenset[int]:
+        """Return hashes of ids that a second reading has to track; none when all ids are final."""
+        return self._register.find_repeats()
+
+    def take_refused(self) -> list[tuple[str, Fault]]:
+        """Return file and fault of the bad rows set aside since the last call."""
+        taken = [(data.file.shown, fault) for data in self._datasets for fault in data.faults.take()]
+        self.quarantined = sum(len(data.faults) for data in self._datasets)
+        return taken
+
+    def _note(self, dataset: Dataset) -> None:
+        notices = list(map(str, dataset.faults.notices))
+        rest = len(notices) + dataset.faults.unsaid - MAX_NOTICES
+        self._warnings += notices[:MAX_NOTICES]
+        if rest > 0:
+            self._warnings.append(f"{dataset.file.shown}: and {rest} more notices; see assay validate")
+        if len(dataset.faults):
+            count = len(dataset.faults)
+            self._warnings.append(f"{dataset.file.shown}: {count} bad {dataset.faults.unit}s set aside")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know, once everything was read."""
+        answers = self.answers.warnings if self.answers else ()
+        return (*self._warnings, *answers, *self._register.warnings)
+
+    @property
+    def dataset_name(self) -> str:
+        """Names of the datasets, joined."""
+        return list_names(
+            found.file.shown if found.file.keep else PurePath(found.file.shown).name for found in self.found
+        )
+
+    @property
+    def dialect(self) -> str:
+        """Dialects of the datasets, joined."""
+        return ", ".join(sorted({found.dialect.name for found in self.found}))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of what was read: the datasets and the file of answers, whatever the selection."""
+        parts = [dataset.digest() for dataset in self._datasets]
+        if self.answers is not None:
+            parts.append(self.answers.sha256)
+        return sha_text(*parts) if len(parts) != 1 else parts[0]
 
 
-def read_intake(config: RunConfig) -> Intake:
-    """Read everything a run needs, before anything is written or called.
+def load_items(config: RunConfig) -> pl.DataFrame:
+    """Return ITEMS of all datasets at once."""
+    repeats: frozenset[int] = frozenset()
+    found: Sequence[Found] | None = None
+    while True:
+        intake = Intake(config, repeats, found)
+        found = intake.found
+        blocks = [items.table for items in intake.read_blocks()]
+        repeats = intake.find_repeats()
+        if not repeats:
+            return pl.concat(blocks) if blocks else ITEMS.empty()
 
-    Raises:
-        InputError: A file is missing, malformed or empty.
-        ConfigError: A mapping, selection or id cannot be used.
-    """
-    for key in config.mapping:
+
+def check_mapped_fields(mapping: Mapping[str, str]) -> None:
+    """Refuse a mapping of something that is no field of any evaluator."""
+    for key in mapping:
         field = key.rpartition(".")[2]
         if field not in FIELDS:
             raise ConfigError.unknown("field", field, FIELDS, where="--mapping")
-    documents = tuple(read_documents(config.datasets))
-    rows = [document.rows for document in documents]
-    mapping = plain_mapping(pl.concat(rows), config.mapping)
-    items = select_items(build_items(rows, _templates(mapping)), config)
-    warnings = [warning for document in documents for warning in document.warnings]
-    answers = None
-    if config.responses is not None:
-        answers, unmatched = _match_answers(items.table, config.responses)
-        warnings += unmatched
-    return Intake(documents, items, mapping, answers, (*warnings, *items.warnings))
 
 
-def _templates(mapping: Mapping[str, str]) -> dict[str, Template]:
+def settle_mapping(found: Sequence[Found], mapping: Mapping[str, str]) -> dict[str, str]:
+    """Write bare column names out as placeholders.
+
+    A text that may be a column or a constant is looked up in the rows, which means reading the input
+    once more when it is a constant.
+    """
+    settled = plain_mapping(ROWS.empty(), mapping)
+    blocks = (rows for each in found for rows in each.open().blocks)
+    while is_ambiguous(settled) and (rows := next(blocks, None)) is not None:
+        settled = plain_mapping(rows, settled)
+    return settled
+
+
+def supplying_templates(mapping: Mapping[str, str]) -> dict[str, Template]:
+    """Return the templates that hold for every evaluator, which may supply columns of the items."""
     return {
         field: parse_template(text, where=f"mapping {field}")
         for field, text in mapping.items()
@@ -93,77 +194,8 @@ def _templates(mapping: Mapping[str, str]) -> dict[str, Template]:
     }
 
 
-def select_items(items: Items, config: RunConfig) -> Items:
-    """Keep the items the selection names, whole conversations in file order.
-
-    Raises:
-        ConfigError: Nothing is left, or a condition cannot be evaluated.
-    """
-    selection = config.selection
-    chosen = items.table
-    if selection.id is not None:
-        ids = fnmatch.filter(chosen["item_id"].unique().to_list(), selection.id)
-        chosen = chosen.filter(pl.col("item_id").is_in(ids))
-    if selection.where is not None:
-        from assay.store.selection import filter_items  # DuckDB and pyarrow only where SQL is asked
-
-        matching = filter_items(chosen, selection.where)["item_id"].unique().to_list()
-        chosen = chosen.filter(pl.col("item_id").is_in(matching))
-    if selection.failed_of is not None:
-        failed = _read_failed(config.store, selection.failed_of)
-        chosen = chosen.filter(pl.col("item_id").is_in(failed))
-    if selection.limit is not None:
-        first = chosen["item_id"].unique(maintain_order=True).head(selection.limit).to_list()
-        chosen = chosen.filter(pl.col("item_id").is_in(first))
-    if chosen.is_empty():
-        raise ConfigError(_nothing_left(items.table, selection))
-    kept = items.table["item_id"].is_in(chosen["item_id"].unique().to_list())
-    return Items(items.table.filter(kept), items.uses.filter(kept), items.warnings)
-
-
-def _nothing_left(table: pl.DataFrame, selection: Selection) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in selection if value is not None)
-    ids = table["item_id"].unique(maintain_order=True)
-    return f"selection {given} leaves none of {len(ids)} items; ids are {list_names(ids.head(13))}"
-
-
-def _read_failed(root: str, run_id: str) -> list[str]:
-    from assay.store.query import query  # DuckDB and pyarrow only where SQL is asked
-
-    sql = "select distinct item_id from scores where run_id = $run and (passed = false or status = 'error')"
-    found = query(open_store(root, create=False), sql, parameters={"run": run_id})
-    return found["item_id"].to_list()
-
-
-def _match_answers(items: pl.DataFrame, path: str) -> tuple[pl.DataFrame, list[str]]:
-    """Bring answers to items by id and turn; count and name what matches nothing on either side."""
-    answers = read_answers(path).rename({"id": "item_id"})
-    answers = answers.with_columns(pl.col("turn", "trial").fill_null(0))
-    keys = ["item_id", "turn"]
-    matched = answers.join(items.select(keys), on=keys, how="semi")
-    if matched.is_empty():
-        known = list_names(items["item_id"].unique(maintain_order=True).head(6))
-        raise ConfigError(f"{path}: no answer has the id of an item; item ids are {known}")
-    warnings: list[str] = []
-    lonely = answers.join(items.select(keys), on=keys, how="anti")
-    unanswered = items.join(matched.select(keys), on=keys, how="anti")
-    if lonely.height:
-        warnings.append(f"{path}: {lonely.height} answers belong to no selected item: {_turns(lonely)}")
-    if unanswered.height:
-        warnings.append(f"{path}: {unanswered.height} turns have no answer: {_turns(unanswered)}")
-    return conform(matched.select(*ANSWERS_TABLE.columns), ANSWERS_TABLE), warnings
-
-
-def _turns(rows: pl.DataFrame) -> str:
-    shown = rows.select(
-        pl.when(pl.col("turn") > 0).then(pl.format("{} turn {}", "item_id", "turn")).otherwise("item_id")
-    )
-    return list_names(shown.to_series())
-
-
-def hash_inputs(intake: Intake, config: RunConfig) -> str:
-    """Hash what was read: the datasets and the file of answers, whatever the selection."""
-    parts = [document.sha256 for document in intake.documents]
-    if intake.answers is not None:
-        parts.append(hashlib.sha256(Path(str(config.responses)).read_bytes()).hexdigest())
-    return sha_text(*parts) if len(parts) > 1 else parts[0]
+def _discover() -> str:
+    name = discover()
+    if name is None:
+        raise InputError(f"no dataset named and none of these here: {', '.join(DISCOVERED)}", path=".")
+    return name

@@ -1,30 +1,24 @@
-"""Prepare: everything is read, checked and planned before the first call and the first file."""
+"""Prepare: the input is read once, checked and planned, and written as the parts that batches read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePath
+from itertools import chain
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from assay.contracts.json_text import sha_text
-from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN
-from assay.engine.intake import ANSWERS_TABLE, hash_inputs, read_intake
-from assay.engine.planning import count_evaluations, has_judge, make_plan
-from assay.engine.request import RunRequest
+from assay.engine.intake import Intake
+from assay.engine.parting import Part, Parting, RepeatsFoundError, makes_calls
 from assay.engine.tools import check_endpoints
 from assay.store.catalog import find_run
 from assay.store.layout import RunFolder, create_run, open_store
-from assay.store.parts import discard_run, write_part, write_request
+from assay.store.parts import clear_run, discard_run, write_request
 
 if TYPE_CHECKING:
-    from assay.config import RunConfig
-    from assay.engine.intake import Intake
+    from collections.abc import Callable, Iterator
 
-COLUMN_BATCH = 5000  # rows of a batch that only Polars works on
-MODEL_BATCH = 200  # rows of a batch that waits for a model
+    from assay.config import RunConfig
+    from assay.engine.request import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,107 +29,149 @@ class Prepared:
     request: RunRequest
 
 
-def prepare(config: RunConfig) -> Prepared:
-    """Read, check and plan a run, then write its items and plan to the store.
+def prepare(config: RunConfig, on_rows: Callable[[int], None] = lambda _: None) -> Prepared:
+    """Read, check and plan a run whole, then write its items and plan to the store.
 
-    Nothing is written when anything is wrong.
+    Nothing is left when anything is wrong.
+
+    Args:
+        config: What is asked for.
+        on_rows: Told how many rows were read, part by part.
 
     Raises:
         SetupError: The input, configuration or selection cannot work.
         StoreError: The store cannot be written.
     """
-    config = _pin_selection(config)
-    intake = read_intake(config)
-    plan = make_plan(intake, config)
-    check_endpoints(config)
-    blocks = cut_batches(intake.items.table, config.batch_size or _batch_size(plan, config))
-    started_at = datetime.now(UTC)
-    request = _describe(config, intake, plan, started_at, len(blocks))
-    folder = create_run(open_store(config.store, create=True), started_at)
-    try:
-        request = request.model_copy(update={"run_id": folder.run_id})
-        _write_parts(folder, intake, plan, blocks)
-        write_request(folder, request.model_dump(mode="json"))
-    except BaseException:
-        discard_run(folder)
-        raise
-    return Prepared(folder, request)
+    preparation = Preparation(config)
+    return preparation.complete(on_rows)
 
 
-def _batch_size(plan: pl.DataFrame, config: RunConfig) -> int:
-    calls = config.target.kind != "stored" or has_judge(plan)
-    return MODEL_BATCH if calls else COLUMN_BATCH
-
-
-def cut_batches(items: pl.DataFrame, size: int) -> list[tuple[int, int]]:
-    """Cut items into blocks of about `size` rows without cutting a conversation.
+def begin(config: RunConfig, on_rows: Callable[[int], None] = lambda _: None) -> Prepared | Preparation:
+    """Prepare a run, but leave a long input that no model is asked about to be read while it is scored.
 
     Returns:
-        Per batch the first row and the number of rows.
+        A prepared run, or a preparation whose input is longer than a batch.
+
+    Raises:
+        SetupError: As `prepare`; of a preparation that is handed out only what its beginning shows.
     """
-    batches = (
-        items.select("item_id")
-        .with_row_index("row")
-        .with_columns(batch=pl.col("row").min().over("item_id") // size)
-        .group_by("batch", maintain_order=True)
-        .agg(pl.col("row").min(), pl.len())
-    )
-    return [(int(first), int(count)) for _, first, count in batches.iter_rows()]
+    preparation = Preparation(config)
+    if makes_calls(config) or preparation.look_ahead():
+        return preparation.complete(on_rows)
+    return preparation
 
 
-def _write_parts(
-    folder: RunFolder, intake: Intake, plan: pl.DataFrame, blocks: list[tuple[int, int]]
-) -> None:
-    items, keys = intake.items.table, ["item_id", "turn"]
-    shared = plan["turn"][0] == EVERY_TURN
-    if shared:
-        write_part(plan, folder.part("plan", 0), PLAN)
-    for index, (first, count) in enumerate(blocks):
-        block = items.slice(first, count)
-        write_part(block, folder.part("items", index), ITEMS)
-        if not shared:
-            due = plan.join(block, on=keys, how="semi", maintain_order="left")
-            write_part(due, folder.part("plan", index), PLAN)
-        if intake.answers is not None:
-            answers = intake.answers.join(block, on=keys, how="semi")
-            write_part(answers, folder.part("answers", index), ANSWERS_TABLE)
+class Preparation:
+    """A run that is being prepared, part by part."""
 
+    def __init__(self, config: RunConfig) -> None:
+        """Check what can be checked without reading a dataset whole.
 
-def _describe(
-    config: RunConfig, intake: Intake, plan: pl.DataFrame, started_at: datetime, batches: int
-) -> RunRequest:
-    turns = intake.items.table.height
-    evaluations, judged = count_evaluations(plan, _list_samples(intake))
-    what = plan.select("evaluator", "options_sha").unique().sort(pl.all()).rows()
-    return RunRequest(
-        run_id="",  # known once its folder is made
-        config=config,
-        started_at=started_at,
-        batches=batches,
-        items=intake.items.table["item_id"].n_unique(),
-        turns=turns,
-        evaluations=evaluations,
-        calls=judged + (turns if config.target.kind != "stored" else 0),
-        dataset_name=", ".join(PurePath(document.path).name for document in intake.documents),
-        dataset_sha256=hash_inputs(intake, config),
-        dialect=", ".join(sorted({document.dialect for document in intake.documents})),
-        evaluator_set_sha=sha_text(*(f"{name} {sha}" for name, sha in what)),
-        warnings=(*intake.warnings, *_note_idle(intake.items.table, plan)),
-    )
+        Raises:
+            SetupError: The input, configuration or selection cannot work.
+        """
+        self.config = _pin_selection(config)
+        check_endpoints(self.config)
+        self._started_at = datetime.now(UTC)
+        self._folder: RunFolder | None = None
+        self._parting = Parting(self.config, Intake(self.config))
+        self._cut: Iterator[Part] = self._parting.cut()
 
+    @property
+    def rows(self) -> int:
+        """Rows read so far."""
+        return self._parting.counts.turns
 
-def _list_samples(intake: Intake) -> pl.DataFrame:
-    """Return item and turn of every answer to come: one per turn, or one per stored trial of it."""
-    keys = ["item_id", "turn"]
-    turns = intake.items.table.select(*keys)
-    return turns if intake.answers is None else turns.join(intake.answers.select(*keys), on=keys, how="left")
+    @property
+    def folder(self) -> RunFolder:
+        """The run's folder, made when it is first asked for."""
+        if self._folder is None:
+            self._folder = create_run(open_store(self.config.store, create=True), self._started_at)
+        return self._folder
 
+    @property
+    def title(self) -> str:
+        """Names and dialects of the datasets."""
+        return self._parting.title
 
-def _note_idle(items: pl.DataFrame, plan: pl.DataFrame) -> tuple[str, ...]:
-    if plan["turn"][0] == EVERY_TURN:
-        return ()
-    idle = items.join(plan, on=["item_id", "turn"], how="anti").height
-    return (f"{idle} turns have no evaluator: their file names none for them",) if idle else ()
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know of what was read so far."""
+        return self._parting.warnings
+
+    def look_ahead(self) -> bool:
+        """Read until there is a part, and return whether the input ended with it.
+
+        Raises:
+            SetupError: The input or the plan cannot work.
+        """
+        while True:
+            try:
+                first = next(self._cut, None)
+                break
+            except RepeatsFoundError as found:
+                self.restart(found.repeats)
+        if first is not None:
+            self._cut = chain((first,), self._cut)
+        return self._parting.is_read
+
+    def complete(self, on_rows: Callable[[int], None]) -> Prepared:
+        """Write all parts; see `prepare`."""
+        try:
+            while True:
+                try:
+                    for _ in self.write_parts():
+                        on_rows(self.rows)
+                    return self.finish()
+                except RepeatsFoundError as found:
+                    self.restart(found.repeats)
+        except BaseException:
+            self.discard()
+            raise
+
+    def write_parts(self) -> Iterator[int]:
+        """Write the parts of one batch after the other, once, and yield the index of each.
+
+        A part is written when the one after it is there, or the whole input was found good; so nothing
+        is written of an input of one batch that is not good.
+
+        Raises:
+            SetupError: The input, the mapping or the plan cannot work.
+            RepeatsFoundError: The input is to be read again, by `restart`.
+            StoreError: The store cannot be written.
+        """
+        for index, part in enumerate(self._cut):
+            self._parting.write(part, index, self.folder)
+            yield index
+
+    def restart(self, repeats: frozenset[int]) -> None:
+        """Start anew in the same folder, emptied.
+
+        Args:
+            repeats: Hashes of the ids that have to be tracked this time.
+        """
+        if self._folder is not None:
+            clear_run(self._folder)
+        self._parting = self._parting.restart(repeats)
+        self._cut = self._parting.cut()
+
+    def stop(self) -> None:
+        """End a reading that is under way in another thread, at its next block."""
+        self._parting.stop()
+
+    def finish(self) -> Prepared:
+        """Describe the run in its folder; when the input was not read to its end, what was read of it."""
+        folder = self.folder
+        self._parting.settle_plan(folder)
+        self._parting.write_refused(folder)
+        request = self._parting.describe(self._started_at, folder.run_id)
+        write_request(folder, request.model_dump(mode="json"))
+        return Prepared(folder, request)
+
+    def discard(self) -> None:
+        """Delete what was written."""
+        if self._folder is not None:
+            discard_run(self._folder)
 
 
 def _pin_selection(config: RunConfig) -> RunConfig:

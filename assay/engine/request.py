@@ -21,6 +21,7 @@ class RunRequest(BaseModel):
         dataset_name: Names of the datasets, joined.
         dataset_sha256: Hash over the hashes of the datasets and answers.
         dialect: Dialects of the datasets, joined.
+        quarantined: Bad rows that were set aside.
         evaluator_set_sha: Hash over what the plan evaluates, whatever the items.
     """
 
@@ -38,4 +39,5 @@ class RunRequest(BaseModel):
     dataset_sha256: str
     dialect: str
     evaluator_set_sha: str
+    quarantined: int = 0
     warnings: tuple[str, ...]

@@ -167,6 +167,19 @@ def read_request(folder: RunFolder) -> dict[str, JsonValue]:
     return value
 
 
+def clear_run(folder: RunFolder) -> None:
+    """Empty the folder of a run that was never committed; its name stays taken.
+
+    Raises:
+        StoreError: The run is committed, or the folder cannot be emptied.
+    """
+    discard_run(folder)
+    try:
+        folder.path.mkdir(parents=True)
+    except OSError as error:
+        raise StoreError(f"{folder.path}: cannot be made: {error.strerror}") from error
+
+
 def discard_run(folder: RunFolder) -> None:
     """Delete the folder of a run that was never committed; an absent folder is fine.
 

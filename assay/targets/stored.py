@@ -20,17 +20,24 @@ class StoredTarget:
     """Hands on the stored answers; a turn without one is an error `no_response`."""
 
     async def fetch_samples(self, items: pl.DataFrame, on_done: Callable[[bool], None]) -> pl.DataFrame:
-        """Take `response`; where it is null, the text of `output_items_json`, if items carry that."""
-        if "output_items_json" not in items.columns:
-            items = items.with_columns(output_items_json=pl.lit(None, pl.String))
+        """Take `response`; where it is null, the text of `output_items_json`, if items carry that.
+
+        The tool calls are those among the output items, else `tool_calls_json`.
+        """
+        for column in ("output_items_json", "tool_calls_json"):
+            if column not in items.columns:
+                items = items.with_columns(pl.lit(None, pl.String).alias(column))
         output_items = pl.col("output_items_json")
+        unread = pl.when(pl.col("response").is_null()).then(output_items)
         answered = items.select(
             "item_id",
             "turn",
             "output_items_json",
             trial=pl.lit(0),
-            output_text=pl.coalesce("response", output_items.map_elements(read_text, return_dtype=pl.String)),
-            tool_calls_json=output_items.map_elements(list_calls, return_dtype=pl.String),
+            output_text=pl.coalesce("response", unread.map_elements(read_text, return_dtype=pl.String)),
+            tool_calls_json=pl.coalesce(
+                output_items.map_elements(list_calls, return_dtype=pl.String), "tool_calls_json"
+            ),
             attempts=pl.lit(0),
             from_ledger=pl.lit(value=False),
         )

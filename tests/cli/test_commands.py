@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from assay.cli.app import COMMANDS, run_app
+from assay.cli.app import COMMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.conftest import Loopback
 
 ROOT = Path(__file__).parents[2]
@@ -28,25 +26,6 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "store"
-    monkeypatch.setenv("ASSAY_STORE", str(path))
-    return path
-
-
-@pytest.fixture
-def call(store: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    assert not store.exists()
-
-    def run(*tokens: object) -> tuple[int, str, str]:
-        code = run_app([str(token) for token in tokens])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_a_run_prints_its_id_first_and_then_the_summary(call: Any, rows: Path, store: Path) -> None:
@@ -213,25 +192,6 @@ def test_an_unknown_option_is_a_usage_error(call: Any, rows: Path) -> None:
     assert ended.value.code == 2
 
 
-def test_validate_reports_every_file_with_its_errors(call: Any, rows: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.jsonl"
-    broken.write_text('{"id": "1", "query": "q"}\n{"id": \n', encoding="utf-8")
-    code, out, _ = call("validate", rows, broken, "--format", "json")
-    good, bad = json.loads(out)
-    assert code == 2
-    assert (good["dialect"], good["items"], good["errors"]) == ("foundry", 2, [])
-    assert bad["errors"][0]["line"] == 2
-
-
-def test_validate_names_an_unknown_evaluator_with_its_place(call: Any, tmp_path: Path) -> None:
-    item: dict[str, Any] = {"prompt": "p", "evaluators": {"ExactMach": {}}}
-    path = tmp_path / "doc.json"
-    path.write_text(json.dumps({"schemaVersion": "1.2.0", "items": [item]}), encoding="utf-8")
-    code, out, _ = call("validate", path, "--format", "json")
-    assert code == 2
-    assert "items[0].evaluators.ExactMach" in json.loads(out)[0]["errors"][0]["message"]
-
-
 def test_the_log_file_holds_json_lines(call: Any, rows: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     call("run", rows, "--evaluators", "ExactMatch", "-q", "--log-file", log)
@@ -261,10 +221,10 @@ def test_an_errored_run_exits_with_3_and_says_why(call: Any, rows: Path, loopbac
 
 
 def test_a_bug_is_one_line_with_exit_code_70(call: Any, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explode(*_: object) -> None:
+    def explode(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("assay.cli.run.prepare", explode)
+    monkeypatch.setattr("assay.cli.run.open_run", explode)
     code, _, err = call("run", rows)
     assert code == 70
     assert err == "assay: internal error: ZeroDivisionError: boom; --log-level debug shows where\n"

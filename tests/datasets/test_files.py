@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
-from assay.datasets.files import find_lines, find_place, plain_suffix, read_head, read_source
+from assay.config import Reading
+from assay.datasets.files import (
+    ByteStream,
+    Input,
+    cut_lines,
+    find_lines,
+    find_place,
+    plain_suffix,
+    read_head,
+    read_source,
+)
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,19 +38,23 @@ PACKED = {
 }
 
 
-def _read(path: str) -> str:
-    return read_source(Path(path), shown=path).text
+def _input(path: str, encoding: str | None = None) -> Input:
+    return Input(Path(path), path, Reading(encoding=encoding))
+
+
+def _read(path: str, encoding: str | None = None) -> str:
+    return read_source(_input(path, encoding)).text
 
 
 @pytest.mark.parametrize("kind", PACKED)
 def test_compression_is_seen_by_the_first_bytes_and_the_hash_is_that_of_the_content(
     kind: str, write: Write
 ) -> None:
-    path = Path(write("rows.jsonl", PACKED[kind]))
-    source = read_source(path, shown="rows.jsonl")
+    file = _input(write("rows.jsonl", PACKED[kind]))
+    source = read_source(file)
     assert source.text == PLAIN.decode()
     assert source.sha256 == hashlib.sha256(PLAIN).hexdigest()
-    assert read_head(path, shown="rows.jsonl") == PLAIN.decode()
+    assert read_head(file) == PLAIN
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
@@ -59,7 +73,7 @@ def test_a_broken_stream_is_named(magic: bytes, write: Write) -> None:
 
 def test_the_head_of_a_broken_stream_is_empty(write: Write) -> None:
     path = write("rows.jsonl", b"\x1f\x8b" + b"not compressed at all, truly")
-    assert not read_head(Path(path), shown=path)
+    assert not read_head(_input(path))
 
 
 def test_a_byte_order_mark_is_dropped(write: Write) -> None:
@@ -105,3 +119,45 @@ def test_files_of_the_field(field: Path) -> None:
         _read(str(field / "F020" / "truncated.jsonl.gz"))
     with pytest.raises(InputError, match=r"bad_utf8\.jsonl:2: byte 0xC3"):
         _read(str(field / "F003" / "bad_utf8.jsonl"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_a_mark_names_the_encoding(encoding: str, write: Write) -> None:
+    mark = "" if encoding in {"utf-16", "utf-32", "utf-8-sig"} else "\ufeff"
+    assert _read(write("a.csv", f"{mark}Größe\n".encode(encoding))) == "Größe\n"
+
+
+def test_an_encoding_is_taken_at_its_word(write: Write) -> None:
+    path = write("a.csv", "a\nMüller \u2013 “Café”\n".encode("cp1252"))
+    assert _read(path, "cp1252") == "a\nMüller \u2013 “Café”\n"
+    with pytest.raises(InputError, match=r":2: byte 0xFC is not ascii"):
+        _read(path, "ascii")
+    with pytest.raises(InputError, match=r"not start with BOM"):
+        _read(path, "utf-16")
+
+
+def test_an_odd_byte_of_an_encoding_is_named_with_its_line(write: Write) -> None:
+    path = write("a.csv", b"ok\nok\n\x81\n")
+    with pytest.raises(InputError, match=r":3: byte 0x81 is not cp1252"):
+        _read(path, "cp1252")
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize("chunk", [1, 2, 5, 1000])
+def test_blocks_hold_whole_lines_whatever_the_chunks(size: int, chunk: int) -> None:
+    data = b"a\n\nbcd\n" + b"e" * 20 + b"\nf"
+    chunks = [data[start : start + chunk] for start in range(0, len(data), chunk)]
+    blocks = list(cut_lines(chunks, size))
+    assert b"".join(block for _, block in blocks) == data
+    assert all(block.endswith(b"\n") for _, block in blocks[:-1])
+    read = b""
+    for first, block in blocks:
+        assert first == 1 + read.count(b"\n")
+        read += block
+
+
+def test_a_stream_is_hashed_before_it_is_decoded(write: Write) -> None:
+    data = "Größe\n".encode("utf-16")
+    stream = ByteStream(_input(write("a.csv", data)))
+    assert b"".join(stream) == "Größe\n".encode()
+    assert stream.sha256 == hashlib.sha256(data).hexdigest()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.datasets.files import Source
-from assay.datasets.foundry import read
+from assay.config import Reading
+from assay.datasets.reader import read_documents
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,8 +43,11 @@ JSON_OBJECTS = st.dictionaries(
 )
 
 
-def _read_text(text: str) -> pl.DataFrame:
-    return read(Source(Path("rows.jsonl"), "rows.jsonl", text, "sha")).rows
+def _read_text(text: str, **reading: Any) -> pl.DataFrame:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        path.write_bytes(text.encode())
+        return read_documents([str(path)], Reading(**reading))[0].rows
 
 
 def _read(*rows: dict[str, Any]) -> pl.DataFrame:
@@ -107,7 +111,7 @@ def test_messages_split_at_the_last_user_message() -> None:
     ("messages", "query", "response"),
     [
         ([USER, ANSWER, {"role": "user", "content": "When?"}], "When?", None),
-        ([USER, CALL, RESULT], "Where is it?", None),
+        ([USER, CALL, RESULT], "Where is it?", ""),  # it answered by calling a tool
         ([USER, CHAT_CALL, {"role": "assistant", "content": ""}], "Where is it?", ""),
         ([USER, {"role": "assistant", "content": "a"}, CALL, ANSWER], "Where is it?", "a\nOn its way."),
         ([ANSWER], None, "On its way."),
@@ -150,7 +154,7 @@ def test_tool_definitions_are_compact_json_and_tool_calls_stay_in_the_item() -> 
         ({"messages": [USER], "query": "q"}, "both messages and query; a row holds one of the two forms"),
         ({"messages": [USER], "query": "q", "response": "r"}, "both messages and query and response"),
         ({"messages": "Hi"}, "messages is text, expected a list of messages"),
-        ({"messages": ["Hi"]}, "messages is a list, expected a list of messages"),
+        ({"messages": ["Hi"]}, r"messages\[0\] is text, expected an object with role and content"),
         ({"messages": []}, "messages is empty"),
         ({"tool_definitions": "track"}, "tool_definitions is text that is not JSON"),
     ],
@@ -209,3 +213,45 @@ def test_files_of_the_field(field: Path) -> None:
         "2024-01-05",
         "2024-01-05T10:00:00Z",
     ]
+
+
+@pytest.mark.parametrize(("prefer", "query"), [("messages", "Where is it?"), ("query", "q")])
+def test_a_row_of_both_forms_is_read_as_preferred(prefer: str, query: str) -> None:
+    row = {"messages": [USER, ANSWER], "query": "q", "response": "r"}
+    rows = _read_text(json.dumps(row), prefer=prefer)
+    assert rows["query"].to_list() == [query]
+    assert rows["response"].to_list() == ["On its way." if prefer == "messages" else "r"]
+    assert json.loads(rows["item_json"][0]) == row
+
+
+def test_tool_calls_of_a_row_and_of_its_messages_are_the_same_items() -> None:
+    chat = {"id": "c1", "type": "function", "function": {"name": "track", "arguments": '{"no": 1}'}}
+    rows = _read(
+        {"messages": [USER, CALL, RESULT, ANSWER]},
+        {"query": "q", "response": "r", "tool_calls": [chat]},
+    )
+    calls = [json.loads(text) for text in rows["tool_calls_json"]]
+    assert calls[0] == calls[1] == CALL["content"]
+    assert [message["role"] for message in json.loads(rows["output_items_json"][0])] == [
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+
+
+def test_seeds_of_both_generations_are_the_same_seed() -> None:
+    rows = _read(
+        {"id": "a", "test_case_description": "An angry guest.", "desired_num_turns": 4},
+        {
+            "test_case_id": "b",
+            "test_case_category": "mood",
+            "test_case_description": "An angry guest.",
+            "simulation_configuration": {"desired_num_turns": 4},
+        },
+        {"id": "c", "query": "q", "desired_num_turns": 4},
+    )
+    assert rows["seed_json"][0] == rows["seed_json"][1]
+    assert json.loads(rows["seed_json"][0])["simulation_configuration"] == {"desired_num_turns": 4}
+    assert rows["seed_json"][2] is None
+    assert rows["id"].to_list() == ["a", "b", "c"]
+    assert rows["category"].to_list() == [None, "mood", None]

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from assay.contracts.json_text import parse_json, walk_json
 from assay.datasets.files import Source
-from assay.datasets.json_source import (
-    LineFaults,
-    Lines,
-    outer_keys,
-    parse_document,
-    parse_lines,
-    pick_columns,
-)
+from assay.datasets.json_source import outer_keys, parse_document
 from assay.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,13 +29,6 @@ VALUES = st.recursive(
 
 def _source(text: str) -> Source:
     return Source(Path("a.json"), "a.json", text, "")
-
-
-def _lines(text: str) -> list[Lines]:
-    faults = LineFaults()
-    batches = list(parse_lines(_source(text), faults))
-    faults.raise_any("a.jsonl")
-    return batches
 
 
 @given(value=VALUES, indent=st.sampled_from([None, 1, "\t"]), ascii_only=st.booleans())
@@ -80,64 +66,6 @@ def test_a_faulty_document_is_placed(text: str, line: int | None, column: int | 
     with pytest.raises(InputError, match=message) as caught:
         parse_document(_source(text))
     assert (caught.value.line, caught.value.column) == (line, column)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "column", "message"),
-    [
-        ('{"a":1}\n{"b":"to', 2, 6, "not JSON: Unterminated string"),
-        ('{"a":1}\n\nERROR timeout\n{"a":2}', 3, 1, "not JSON: Expecting value"),
-        ('{"a":1}\n  {"a":1} {"a":2}', 2, 10, "a second value on the line"),
-        ('{"a":1}\n["a"]', 2, None, "a list, expected an object"),
-        ('{"a":1}\n{"a":1,"a":2}', 2, 8, "key 'a' appears twice"),
-        ('{"a":1}\n{"a":NaN}', 2, 6, "NaN is not JSON"),
-        ('{"a":1}\n{"a":"\\udc00"}', 2, 7, "half of a surrogate pair"),
-    ],
-)
-def test_a_faulty_line_is_placed(text: str, line: int, column: int | None, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        _lines(text)
-    assert (caught.value.line, caught.value.column) == (line, column)
-
-
-def test_all_bad_lines_are_in_one_message_and_the_first_is_the_place() -> None:
-    with pytest.raises(InputError) as caught:
-        _lines('{"a":1}\n' + "oops\n" * 25)
-    assert caught.value.line == 2
-    assert "25 bad lines:" in caught.value.message
-    assert caught.value.message.count("\n  line ") == 20
-    assert caught.value.message.endswith("and 5 more")
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("F017/torn_tail.jsonl", "3:11"),
-        ("F017/garbage_middle.jsonl", "2:1"),
-        ("F017/two_per_line.jsonl", "1:23"),
-        ("F017/non_object.jsonl", "2"),
-        ("F017/pretty.jsonl", "1:2"),
-        ("F013/nan.jsonl", "101:21"),
-        ("F016/dup_keys.jsonl", "1:40"),
-    ],
-)
-def test_broken_lines_of_the_field_are_placed(name: str, place: str, field: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        _lines((field / name).read_text("utf-8"))
-    assert str(caught.value).startswith(f"a.jsonl:{place}: ")
-
-
-def test_lines_keep_number_and_text() -> None:
-    (batch,) = _lines('\n  {"a": 1.10}\r\n \t\n{"b":"\u2028"}')
-    assert batch.numbers == [2, 4]
-    assert batch.texts == ['{"a": 1.10}', '{"b":"\u2028"}']
-
-
-def test_picked_numbers_keep_their_spelling_and_the_first_value_counts() -> None:
-    (batch,) = _lines('{"a": null, "b": 1.10}\n{"b": 2, "a": 10000000000000000000000}')
-    columns = pick_columns(batch, {"x": ("a", "b"), "y": ("none",)})
-    assert list(columns) == ["x"]
-    assert [str(getattr(value, "text", value)) for value in columns["x"]] == ["1.10", "1" + "0" * 22]
 
 
 @pytest.mark.parametrize(

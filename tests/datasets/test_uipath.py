@@ -45,6 +45,10 @@ def _evaluation(key: str = "e1", **fields: Any) -> dict[str, Any]:
     return {"id": key, "name": "case", "inputs": {"n": 85}, "evaluationCriterias": {}, **fields}
 
 
+def _ids(evaluators: Any) -> list[str]:
+    return [evaluator["id"] for evaluator in evaluators if isinstance(evaluator, dict)]
+
+
 @pytest.fixture
 def build(write: Write) -> Build:
     """Write a project and read its only set; evaluators lie in files `first.json`, `second.json`."""
@@ -52,8 +56,14 @@ def build(write: Write) -> Build:
     def build_project(*evaluators: Any, items: list[Any], **fields: Any) -> Document:
         for stem, evaluator in zip(("first", "second", "third"), evaluators, strict=False):
             write(f"evaluations/evaluators/{stem}.json", json.dumps(evaluator))
-        refs = [evaluator["id"] for evaluator in evaluators]
-        root = {"version": "1.0", "id": "s", "evaluatorRefs": refs, "evaluations": items, **fields}
+        refs: Any = _ids(evaluators)
+        root: dict[str, Any] = {
+            "version": "1.0",
+            "id": "s",
+            "evaluatorRefs": refs,
+            "evaluations": items,
+            **fields,
+        }
         root = {key: value for key, value in root.items() if value is not None}
         path = write("evaluations/eval-sets/set.json", json.dumps(root, indent=1, ensure_ascii=False))
         return read_documents([path])[0]
@@ -180,7 +190,10 @@ def test_other_types_are_handed_on_by_their_id(build: Build) -> None:
     ("category", "kind", "type_id"),
     [
         (0, 6, "uipath-json-similarity"),
+        (0, 10, "uipath-csv-column-match"),
         (1, 5, "uipath-llm-judge-output-semantic-similarity"),
+        (1, 8, "uipath-context-precision"),
+        (1, 9, "uipath-faithfulness"),
         (3, 7, "uipath-llm-judge-trajectory-similarity"),
     ],
 )
@@ -218,11 +231,13 @@ def test_a_set_without_references_names_no_evaluator(build: Build) -> None:
         ([_evaluation(inputs=None)], {}, r"evaluations\[0\]\.inputs: null, expected an object"),
         ([_evaluation(evaluationCriterias=None)], {}, r"evaluations\[0\]\.evaluationCriterias: null"),
         ([_evaluation(evaluationCriterias={"7C1E": 1})], {}, r"Criterias\.7C1E: a number, expected"),
-        ([_evaluation(evaluationCriterias={"no": {}})], {}, r"\.no: unknown evaluator; known: 7C1E"),
-        ([_evaluation(evaluationCriterias={"7C1E": {}})], {}, r"\(e1\): no expectedOutput for .*'Same'"),
+        ([_evaluation(evaluationCriterias={"no": {}})], {}, r"\.no: unknown evaluator 'no'; known in"),
+        ([_evaluation(evaluationCriterias={"7C1E": {}})], {}, r"\.7C1E: no expectedOutput for .*'Same'"),
         (["text"], {}, r"evaluations\[0\]: text, expected an object"),
         ({}, {}, "evaluations: an object, expected a list"),
-        ([], {"version": 1.0}, 'version: 1.0 is not supported; accepted: the text "1.0"'),
+        ([], {"version": "2.0"}, 'version: "2.0" is not supported; accepted: the text "1.0"'),
+        ([], {"version": True}, 'version: true is not supported; accepted: the text "1.0"'),
+        ([], {"evaluations": None}, "no evaluations; found: version, id, evaluatorRefs"),
         ([], {"evaluatorRefs": ["nope"]}, r"evaluatorRefs\[0\]: unknown evaluator 'nope'; known in .*: 7C1E"),
         ([], {"evaluatorRefs": [1]}, r"evaluatorRefs\[0\]: a number, expected text or an object with ref"),
         ([], {"evaluatorRefs": "7C1E"}, "evaluatorRefs: text, expected a list"),
@@ -238,18 +253,19 @@ def test_a_set_that_breaks_its_format_is_refused_with_a_pointer(
 @pytest.mark.parametrize(
     ("evaluators", "message"),
     [
-        ([LEGACY | {"type": 10}], r"first\.json: category 0 with type 10 is not supported"),
-        ([{"id": "x"}], r"first\.json: no evaluatorTypeId, and no category"),
-        ([EXACT, EXACT | {"id": "7c1e"}], r"second\.json: id: id '7c1e' is also that of .*first\.json"),
+        ([LEGACY | {"type": 2}], r"first\.json:1:\d+: type: category 0 with type 2 is not supported"),
+        ([{"id": "x"}], r"first\.json:1:1: no evaluatorTypeId, and no category"),
+        ([EXACT, EXACT | {"id": "7c1e"}], r"second\.json:1:26: id: id '7c1e' is also that of .*first"),
         ([EXACT, EXACT | {"id": "other"}], r"second\.json has the name 'Same', as has .*first\.json"),
-        ([EXACT | {"evaluatorConfig": [1]}], r"first\.json: evaluatorConfig: expected an object"),
-        ([EXACT | {"evaluatorConfig": DEFAULTS}], r"first\.json: the default expectedOutput has no 'a'"),
+        ([EXACT | {"evaluatorConfig": [1]}], r"first\.json:1:\d+: evaluatorConfig: a list, expected an"),
+        ([[1]], r"first\.json:1:1: a list; an evaluator file holds one object"),
+        ([EXACT | {"evaluatorConfig": DEFAULTS}], r"Criteria\.expectedOutput: the default .* 'a'"),
     ],
 )  # fmt: skip
 def test_an_evaluator_file_that_cannot_be_used_is_named(
     evaluators: list[Any], message: str, build: Build
 ) -> None:
-    criteria = {evaluator["id"]: None for evaluator in evaluators}
+    criteria = dict.fromkeys(_ids(evaluators))
     with pytest.raises(InputError, match=message):
         build(*evaluators, items=[_evaluation(evaluationCriterias=criteria)])
 

@@ -200,3 +200,42 @@ def test_template_syntax_in_data_reaches_the_judge_unchanged(
     assert query in prompt
     assert response in prompt
     assert "S3CRET" not in prompt
+
+
+def test_a_prompt_template_says_what_is_sent(
+    loopback: Loopback, api_key: str, run_rows: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert api_key
+    loopback.script([], after={"reply": "x"})
+    template = tmp_path / "prompt.json"
+    template.write_text(
+        '[{"role": "system", "content": "Answer in {{item.language}}."},'
+        ' {"role": "user", "content": "{{item.query}}"}]',
+        encoding="utf-8",
+    )
+    run = run_rows(
+        {"id": "a", "query": "{{item.id}}?", "language": "German", "ground_truth": "x"},
+        {"id": "b", "query": "why?", "ground_truth": "x"},
+        model="m",
+        base_url=loopback.base_url,
+        prompt_template=template,
+        evaluators="ExactMatch",
+        max_errors="1",
+    )
+    (request,) = loopback.requests
+    assert [message["content"] for message in request["body"]["messages"]] == [
+        "Answer in German.",
+        "{{item.id}}?",
+    ]
+    assert run.samples.sort("item_id")["error_message"].to_list() == [None, "missing item.language"]
+
+
+def test_a_prompt_of_a_field_that_no_item_has_asks_nothing(
+    loopback: Loopback, api_key: str, run_rows: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert api_key
+    template = tmp_path / "prompt.txt"
+    template.write_text("{{item.qery}}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"item has no field qery .*did you mean query"):
+        run_rows(model="m", base_url=loopback.base_url, prompt_template=template, evaluators="ExactMatch")
+    assert loopback.requests == []

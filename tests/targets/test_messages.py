@@ -72,6 +72,27 @@ def test_messages_of_the_api_pass_without_foreign_keys() -> None:
     assert convert({**calls, "createdAt": "now"}, result) == [calls, result]
 
 
+def test_messages_of_other_dialects_are_converted_too() -> None:
+    parts = [{"type": "text", "content": "a"}, {"type": "reasoning", "content": "b"}]
+    said = {"role": "assistant", "parts": parts, "finish_reason": "stop"}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "none"}]}
+    assert convert(said, result) == [
+        {"role": "assistant", "content": "a"},
+        {"role": "tool", "tool_call_id": "c1", "content": "none"},
+    ]
+
+
+def test_a_call_without_id_is_named_by_its_function_as_its_result_is() -> None:
+    called = {"role": "assistant", "content": None, "function_call": {"name": "find", "arguments": '{"n":1}'}}
+    call, result = convert(called, {"role": "function", "name": "find", "content": "none"})
+    assert call["tool_calls"] == [CHAT_CALL | {"id": "call_find"}]
+    assert result == {"role": "tool", "tool_call_id": "call_find", "content": "none"}
+
+
+def test_a_message_that_the_api_has_nothing_of_is_left_out() -> None:
+    assert convert({"role": "assistant", "content": [{"type": "reasoning", "summary": []}]}) == []
+
+
 def test_images_stay_beside_their_text() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,x"}}
     converted = convert({"role": "user", "content": [{"type": "input_text", "text": "a"}, image]})
@@ -96,6 +117,9 @@ def test_answer_is_written_as_one_assistant_message() -> None:
         ([TEXT, MORE], "a\nb"),
         ([{"type": "message", "role": "assistant", "content": [MORE]}], "b"),
         ([{"role": "assistant", "content": [CALL]}], ""),
+        ([{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}], ""),
+        ([{"role": "assistant", "parts": [{"type": "text", "content": "a"}]}], "a"),
+        ([{"n": 1}, {"role": "assistant", "content": "a"}], "a"),
         ([], None),
         ({"role": "assistant"}, None),
     ],
@@ -108,3 +132,17 @@ def test_items_that_are_not_json_hold_no_answer() -> None:
     assert read_text("{") is None
     assert list_calls("{") is None
     assert list_calls(dump_json([TEXT])) is None
+    assert list_calls(dump_json([{"role": "user", "content": "tool_call"}])) is None
+
+
+def test_calls_are_listed_from_every_dialect() -> None:
+    loose = {"type": "function_call", "call_id": "c1", "name": "find", "arguments": '{"n":1}'}
+    part = {"type": "tool_call", "id": "c1", "name": "find", "arguments": {"n": 1}}
+    chat = {"role": "assistant", "tool_calls": [CHAT_CALL]}
+    for entry in (
+        {"role": "assistant", "content": [CALL]},
+        chat,
+        loose,
+        {"role": "assistant", "parts": [part]},
+    ):
+        assert list_calls(dump_json([entry])) == dump_json([CALL])

@@ -25,6 +25,7 @@ def parse(text: str) -> Template:
         ('{{item["a}}b"]}}', "item", ("a}}b",)),
         ("{{item.l[0].x}}", "item", ("l", 0, "x")),
         ("{{item.l[-1]}}", "item", ("l", -1)),
+        ('{{item["a"]["b c"][0].d}}', "item", ("a", "b c", 0, "d")),
         ("{{item}}", "item", ()),
         ("{{item.Größe}}", "item", ("Größe",)),
         ("${data.x}", "item", ("x",)),
@@ -56,6 +57,14 @@ def test_every_spelling_of_a_sole_placeholder_is_read(
 )
 def test_text_around_placeholders_stays_as_it_is(text: str, parts: tuple[str | Reference, ...]) -> None:
     assert parse(text).parts == parts
+
+
+@pytest.mark.parametrize(
+    "name", ["item", "item.a[0].b", 'sample["a.b"][-1]["c d"].e', 'item["é\\""]', 'item[""].0']
+)
+def test_a_reference_is_shown_as_it_may_be_written(name: str) -> None:
+    sole = parse(f"{{{{{name}}}}}").sole
+    assert str(sole) == name
 
 
 def test_an_unknown_root_is_named() -> None:
