@@ -9,7 +9,6 @@ import polars as pl
 
 from assay.contracts.json_text import sha_text
 from assay.contracts.tables import ITEMS, ROWS
-from assay.datasets.ahead import read_ahead
 from assay.datasets.reader import DISCOVERED, discover, find_datasets
 from assay.engine.matching import Matcher
 from assay.engine.selecting import Selector
@@ -93,7 +92,7 @@ class Intake:
             dataset = found.open()
             self.defaults[index] = dataset.defaults
             self._datasets.append(dataset)
-            for rows in read_ahead(dataset.blocks):
+            for rows in dataset.blocks:
                 if self._stopped:
                     raise StoppedReadingError
                 if rows.is_empty():

@@ -43,6 +43,10 @@ class Selector:
         Raises:
             ConfigError: A condition cannot be evaluated.
         """
+        if all(value is None for _, value in self._selection):
+            count = int((items.table["turn"] == 0).sum())  # every item begins with its first turn
+            self._seen, self._kept = self._seen + count, self._kept + count
+            return items
         ids = items.table["item_id"].unique(maintain_order=True)
         self._seen += len(ids)
         if len(self._first_ids) < SHOWN_IDS:
