@@ -88,16 +88,7 @@ def parse_json(text: str) -> JsonValue:
         UnstorableError: An escape is half a surrogate pair, or the value is nested too deep. Like the
             others it is a ValueError.
     """
-    lone = find_lone_surrogate(text)
-    if lone is not None:
-        raise UnstorableError(lone[1])
-    try:
-        value: JsonValue = STRICT.decode(text)
-    except RecursionError as error:
-        raise UnstorableError(TOO_DEEP) from error
-    if is_deep(text, value):
-        raise UnstorableError(TOO_DEEP)
-    return value
+    return _decode(text, STRICT)
 
 
 def parse_lenient(text: str) -> JsonValue:
@@ -106,11 +97,15 @@ def parse_lenient(text: str) -> JsonValue:
     Raises:
         ValueError: As `parse_json`, for everything else.
     """
+    return _decode(text, LENIENT)
+
+
+def _decode(text: str, decoder: json.JSONDecoder) -> JsonValue:
     lone = find_lone_surrogate(text)
     if lone is not None:
         raise UnstorableError(lone[1])
     try:
-        value: JsonValue = LENIENT.decode(text)
+        value: JsonValue = decoder.decode(text)
     except RecursionError as error:
         raise UnstorableError(TOO_DEEP) from error
     if is_deep(text, value):
