@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import zstandard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 PACKED_BYTES = 65_536  # read at once of a compressed file, as it grows
 DAMAGE = (OSError, EOFError, zlib.error, zstandard.ZstdError)  # what reading may raise
+
+
+class _Frame(Protocol):
+    """One member or frame being unpacked."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 def decompress(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -31,9 +41,9 @@ def decompress(file: BinaryIO, size: int) -> Iterator[bytes]:
     magic = file.read(len(ZSTD_MAGIC))
     file.seek(0)
     if magic.startswith(GZIP_MAGIC):
-        yield from _read_gzip(file, PACKED_BYTES)
+        yield from _unpack(file, "gzip", lambda: zlib.decompressobj(wbits=31))
     elif magic == ZSTD_MAGIC:
-        yield from _read_zstd(file, PACKED_BYTES)
+        yield from _unpack(file, "zstd", lambda: zstandard.ZstdDecompressor().decompressobj())
     else:
         while chunk := file.read(size):
             yield chunk
@@ -50,29 +60,18 @@ def describe_damage(error: BaseException) -> str:
             return f"broken compression: {error}"
 
 
-def _read_gzip(file: BinaryIO, size: int) -> Iterator[bytes]:
-    data = file.read(size)
+def _unpack(file: BinaryIO, kind: str, start: Callable[[], _Frame]) -> Iterator[bytes]:
+    """Yield the plain bytes of one member or frame after the other, each begun with `start`."""
+    data = file.read(PACKED_BYTES)
     while data:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            if not data:
-                raise EOFError("unexpected end of gzip stream")
-            plain = member.decompress(data)
-            if plain:
-                yield plain
-            data = member.unused_data if member.eof else file.read(size)
-        data = (data or file.read(size)).lstrip(b"\0")  # padding after the last member is allowed
-
-
-def _read_zstd(file: BinaryIO, size: int) -> Iterator[bytes]:
-    data = file.read(size)
-    while data:
-        frame = zstandard.ZstdDecompressor().decompressobj()
+        frame = start()
         while not frame.eof:
             if not data:
-                raise EOFError("unexpected end of zstd stream")
+                raise EOFError(f"unexpected end of {kind} stream")
             plain = frame.decompress(data)
             if plain:
                 yield plain
-            data = frame.unused_data if frame.eof else file.read(size)
-        data = data or file.read(size)
+            data = frame.unused_data if frame.eof else file.read(PACKED_BYTES)
+        data = data or file.read(PACKED_BYTES)
+        if kind == "gzip":
+            data = data.lstrip(b"\0")  # padding after the last member is allowed
