@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check types bench bench-load fuzz clean
+.PHONY: demo test check types docs bench bench-load bench-evaluators fuzz clean
 
 demo: .venv/run-ready
 	@sh docs/demo.sh $(BIN)/assay
@@ -22,11 +22,17 @@ bench: .venv/dev-ready
 bench-load: .venv/dev-ready
 	$(BIN)/python tests/bench/load.py 100000 1000000 5000000
 
+bench-evaluators: .venv/dev-ready .venv-bench/ready
+	$(BIN)/python tests/bench/metrics.py .venv-bench/bin/python 10000 100000 1000000
+
+docs: .venv/dev-ready
+	$(BIN)/assay evaluators --format md --out docs/evaluators.md
+
 fuzz: .venv/dev-ready
 	$(BIN)/python tests/fuzz/readers.py 600
 
 clean:
-	rm -rf .venv .assay .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench .assay .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/run-ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade pip
@@ -34,3 +40,7 @@ clean:
 
 .venv/dev-ready: .venv/run-ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev && touch $@
+
+.venv-bench/ready:
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet azure-ai-evaluation==1.18.10 && touch $@

@@ -134,6 +134,8 @@ class RunConfig(_Config):
         responses: File with stored answers by id.
         evaluators: Names the user asked for; empty: those of the files.
         add_evaluators: Whether `evaluators` come on top of those of the files.
+        own_evaluators: `FILE.py:NAME` or folders with evaluators of the user's own.
+        allow_graders_network: Whether Python graders run where the network cannot be cut.
         options: Evaluator name to option name to value; `threshold` is one of them.
         mapping: `FIELD` or `EVALUATOR.FIELD` to template.
         max_errors: `N` or `P%` of evaluations that may end in an error.
@@ -147,6 +149,8 @@ class RunConfig(_Config):
     judge: Endpoint | None = None
     evaluators: tuple[str, ...] = ()
     add_evaluators: bool = False
+    own_evaluators: tuple[str, ...] = ()
+    allow_graders_network: bool = False
     options: dict[str, dict[str, JsonValue]] = {}
     mapping: dict[str, str] = {}
     selection: Selection = Selection()

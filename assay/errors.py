@@ -24,12 +24,14 @@ MAX_NAMES = 12  # a message never lists more names than a reader can scan
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` of `known` that resemble `name`, best first, ignoring case."""
+    """Return up to `count` of `known` that begin with `name` or resemble it, best first, ignoring case."""
     by_folded: dict[str, str] = {}
     for candidate in known:
         by_folded.setdefault(candidate.casefold(), candidate)
-    matches = difflib.get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.5)
-    return [by_folded[match] for match in matches]
+    folded = name.casefold()
+    matches = [each for each in by_folded if folded and each.startswith(folded)]
+    matches += difflib.get_close_matches(folded, by_folded, n=count, cutoff=0.5)
+    return [by_folded[match] for match in dict.fromkeys(matches)][:count]
 
 
 def list_names(names: Iterable[str]) -> str:

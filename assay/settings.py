@@ -41,6 +41,8 @@ class Settings(ReadSettings, total=False):
     prompt_template: str | Path
     responses: str | Path
     evaluators: str | list[str]
+    own_evaluators: list[str]
+    allow_graders_network: bool
     options: dict[str, dict[str, JsonValue]]
     mapping: dict[str, str]
     where: str
@@ -74,6 +76,7 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         "judge": _make_judge(settings),
         "evaluators": asked,
         "add_evaluators": adds,
+        "own_evaluators": tuple(map(_locate, settings.get("own_evaluators", ()))),
         "options": settings.get("options", {}),
         "mapping": settings.get("mapping", {}),
         "selection": {key: settings.get(key) for key in Selection.model_fields},
@@ -81,7 +84,7 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         "labels": tuple(settings.get("labels", ())),
         "store": str(settings.get("store", DEFAULT_STORE)),
     }
-    plain = {"concurrency", "timeout_s", "batch_size", "name"}
+    plain = {"allow_graders_network", "concurrency", "timeout_s", "batch_size", "name"}
     try:
         return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
     except ValidationError as error:
@@ -106,6 +109,11 @@ def _split_evaluators(names: str | list[str] | None) -> tuple[tuple[str, ...], b
     if not all(plain) or (not adds and plain != asked):
         raise ConfigError(f"evaluators {names!r}: write A,B to replace those of the files, +A,B to add")
     return tuple(plain), adds
+
+
+def _locate(place: str) -> str:
+    """Write the path of an own evaluator in full, so that every process of a run finds it."""
+    return str(Path(place).absolute()) if place else place
 
 
 def _describe(error: ValidationError) -> str:

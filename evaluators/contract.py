@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     import polars as pl
+    from polars._typing import PolarsDataType as PolarsType
 
     from assay.contracts.chat import Chat, ChatReply
 
@@ -22,13 +24,24 @@ FIELDS: tuple[str, ...] = (
     "messages",
     "tool_calls",
     "tool_definitions",
+    "output_items",
+    "retrieval",
+    "tool_evidence",
+    "retrieved_documents",
+    "retrieval_ground_truth",
+    "actions",
+    "expected_actions",
+    "latency_ms",
+    "cost_usd",
+    "item",
 )
+"""Fields an evaluator may read; `transforms.fields` says where each comes from."""
 
 
 class Options(BaseModel):
     """Options of one evaluator; unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     @property
     def keeps_blank(self) -> bool:
@@ -39,6 +52,23 @@ class Options(BaseModel):
     def extra_needs(self) -> tuple[str, ...]:
         """Fields that these options need on top of what the evaluator always needs."""
         return ()
+
+    @property
+    def extra_wants(self) -> tuple[str, ...]:
+        """Fields that these options read, when they are there, on top of what the evaluator always reads."""
+        return ()
+
+    @property
+    def extra_mapping(self) -> dict[str, str]:
+        """Field to template, as far as these options say where fields come from."""
+        return {}
+
+    def check_setup(self) -> None:
+        """Look whether this machine can do what the options ask; called once before any evaluation.
+
+        Raises:
+            ConfigError: Something is missing; the message says how to get it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +85,11 @@ class Scale:
         return inside and not (self.whole and score % 1)
 
     def __str__(self) -> str:
-        """Write the scale as `0..1`, `0..` or `1.. in whole numbers`."""
+        """Write the scale as `0..1`, `0..`, `1.. in whole numbers` or `any number`."""
+        if self.low == -math.inf:
+            return "any number"
+        if self.low == self.high:
+            return f"{self.low:g}"
         high = "" if self.high is None else f"{self.high:g}"
         return f"{self.low:g}..{high}{' in whole numbers' if self.whole else ''}"
 
@@ -81,6 +115,21 @@ class Verdict:
     prompt_sha: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One figure about all rows of a slice, beside mean and pass rate.
+
+    Attributes:
+        metric: What it is, such as `f_score.macro`.
+        value: The figure; None when nothing was there to count.
+        details: Facts for a machine, such as a confusion matrix.
+    """
+
+    metric: str
+    value: float | None
+    details: Mapping[str, object] | None = None
+
+
 O = TypeVar("O", bound=Options)  # noqa: E741 - the option model of one evaluator
 Fields: TypeAlias = "Mapping[str, str | None]"
 
@@ -95,11 +144,18 @@ class Description(Generic[O]):
         aliases: Names other systems use for it.
         needs: Fields that must be there; a null one skips the row.
         wants: Fields that are read when they are there.
+        json_fields: Those of its fields that come as JSON text, so that values keep their type; the
+            others come as text.
         options: Model of the options.
+        templates: Options that say where a field comes from, and that field.
+        metric: Name of the figure in the scores; empty: the evaluator's own.
         scale: Range of the score.
         higher_is_better: Direction of the scale.
         threshold: Default threshold; a score that reaches it passes. None: no verdict without one.
         thresholds: Range of an acceptable threshold; None: the scale.
+        threshold_names: What the threshold is called among the options.
+        aggregate: From options and the scores of a slice (`score`, `label`, `passed`, `status`,
+            `details_json`) to figures about all of them; None: mean and pass rate are enough.
         levels: `turn`, `conversation` or both.
         version: Raised when the same input may score differently.
     """
@@ -109,11 +165,16 @@ class Description(Generic[O]):
     aliases: tuple[str, ...] = ()
     needs: tuple[str, ...]
     wants: tuple[str, ...] = ()
+    json_fields: tuple[str, ...] = ()
     options: type[O]
+    templates: Mapping[str, str] = field(default_factory=dict[str, str])
+    metric: str = ""
     scale: Scale = Scale(0.0, 1.0)
     higher_is_better: bool = True
     threshold: float | None = 1.0
     thresholds: Scale | None = None
+    threshold_names: tuple[str, ...] = ("threshold",)
+    aggregate: Callable[[O, pl.DataFrame], Sequence[Aggregate]] | None = None
     levels: tuple[Literal["turn", "conversation"], ...] = ("turn",)
     version: int = 1
 
@@ -125,15 +186,25 @@ class ColumnEvaluator(Description[O]):
     Attributes:
         measure: From options and a frame of String columns named by field (no nulls in needed ones)
             to a frame of the same height and order with `score` Float64 and, where it has them,
-            `label`, `reason`, `details_json` String.
+            `label`, `reason`, `details_json`, `error_code`, `error_message` String. A row with an
+            error code is an error, whatever its score.
+        row_options: Options that come as columns of that name and type in the frame, one value per row,
+            so that rows which differ only in these are measured together. All others are the same for
+            all rows of the frame.
     """
 
     measure: Callable[[O, pl.DataFrame], pl.DataFrame]
+    row_options: Mapping[str, PolarsType] = field(default_factory=dict[str, "PolarsType"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEvaluator(Description[O]):
-    """Scores one row of fields in Python, for JSON trees."""
+    """Scores one row of fields in Python, for JSON trees.
+
+    Attributes:
+        judge: From options and fields to a verdict. Whatever it raises is the error of its row, a
+            CallError with its own code.
+    """
 
     judge: Callable[[O, Fields], Verdict]
 

@@ -1,30 +1,34 @@
-"""The runner: one evaluation over many rows; it alone knows thresholds, errors, skips, time and usage."""
+"""The runner: one evaluator over many rows; it alone knows thresholds, errors, skips, time and usage."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, assert_never
+from dataclasses import dataclass
+from itertools import takewhile
+from threading import Event
+from typing import TYPE_CHECKING, Any, assert_never
 
 import polars as pl
 
 from assay.chat.pool import run_jobs
-from assay.contracts.json_text import dump_json
 from assay.contracts.tables import SCORES, Status
-from assay.errors import CallError, ConfigError, SetupError, UndecidedError
+from assay.errors import ConfigError
+from assay.sandbox.graders import stop_graders
 from evaluators.contract import ColumnEvaluator, JudgeEvaluator, RowEvaluator
+from evaluators.marking import mark_rows, refuse_scores
+from evaluators.outcomes import describe_failure, describe_replies, describe_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.contracts.chat import Chat, ChatReply, ChatRequest
     from evaluators.catalog import Evaluation
-    from evaluators.contract import Fields, Options, Verdict
-
-R = TypeVar("R")
-_Outcome: TypeAlias = "dict[str, object]"  # some columns of RESULT, for one row
+    from evaluators.contract import Fields
+    from evaluators.outcomes import Outcome
 
 _IDENTITY = ("run_id", "item_id", "turn", "trial", "level", "evaluator", "options_sha")
+_TOLD = ("label", "reason", "details_json", "error_code", "error_message")  # what `measure` may add
 RESULT = pl.Schema(
     {"row": pl.UInt32} | {name: dtype for name, dtype in SCORES.columns.items() if name not in _IDENTITY}
 )
@@ -49,13 +53,8 @@ class Judging:
 @dataclass(frozen=True, slots=True)
 class _Job:
     row: int
+    use: int
     fields: Fields
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error_code: str
-    error_message: str
 
 
 class _Recorder:
@@ -72,16 +71,24 @@ class _Recorder:
 
 
 async def run_evaluation(evaluation: Evaluation, rows: pl.DataFrame, judging: Judging | None) -> pl.DataFrame:
-    """Evaluate every row.
+    """Evaluate every row alike; see `run_evaluations`."""
+    return await run_evaluations([evaluation], rows.with_columns(use=pl.lit(0, pl.UInt32)), judging)
+
+
+async def run_evaluations(
+    evaluations: Sequence[Evaluation], rows: pl.DataFrame, judging: Judging | None
+) -> pl.DataFrame:
+    """Evaluate every row by its own use of one evaluator.
 
     A row with an `error_code` is an error and is never evaluated; else one that lacks a needed field is
     skipped with the field in its reason; else it is scored, or an error when the evaluator fails on it. A
-    blank reference counts as missing unless the options keep it.
+    blank reference counts as missing unless the options keep it. Uses that differ in nothing but row
+    options and threshold are measured together.
 
     Args:
-        evaluation: What to do.
-        rows: String columns named by field, an absent one standing for nulls, and `error_code` and
-            `error_message` of answers or mappings that failed.
+        evaluations: Uses of one evaluator.
+        rows: `use` UInt32, which of `evaluations` is due; String columns named by field, an absent one
+            standing for nulls; and `error_code` and `error_message` of answers or mappings that failed.
         judging: How to ask a judge; only judge evaluators need it.
 
     Returns:
@@ -91,150 +98,136 @@ async def run_evaluation(evaluation: Evaluation, rows: pl.DataFrame, judging: Ju
         ConfigError: A judge evaluator without `judging`.
         EndpointError: The judge's key, model or URL are wrong.
     """
-    marked = _mark_rows(evaluation, rows)
-    fit = pl.col("status") == "ok"
-    measured = await _measure(evaluation, marked.filter(fit).select("row", *evaluation.fields), judging)
-    failed = pl.col("error_code").is_not_null()
-    status = pl.when(failed).then(pl.lit("error")).otherwise(pl.lit("ok")).cast(Status)
-    every = pl.concat([_complete(marked.filter(~fit)), measured.with_columns(status=status)])
-    return _finish(evaluation, every.sort("row"))
-
-
-def _mark_rows(evaluation: Evaluation, rows: pl.DataFrame) -> pl.DataFrame:
-    """Number the rows, add absent fields, and say for each whether it is an error, skipped or ok."""
-    names = dict.fromkeys((*evaluation.fields, "error_code", "error_message"))
-    absent = pl.lit(None)
-    columns = [
-        (pl.col(name) if name in rows.columns else absent).cast(pl.String).alias(name) for name in names
-    ]
-    missing = [pl.when(_is_missing(name, evaluation)).then(pl.lit(f"no {name}")) for name in evaluation.needs]
-    error = pl.col("error_code").is_not_null()
-    return (
-        rows.with_columns(columns)
-        .select(*names)
-        .with_row_index("row")
-        .with_columns(reason=pl.when(~error).then(pl.coalesce(missing)))
-        .with_columns(
-            status=pl.when(error)
-            .then(pl.lit("error"))
-            .when(pl.col("reason").is_not_null())
-            .then(pl.lit("skipped"))
-            .otherwise(pl.lit("ok"))
+    numbered = rows.with_row_index("row")
+    kinds = _list_kinds(evaluations)
+    if kinds.n_unique() == 1:
+        every = await _run_kind(evaluations, numbered, judging)  # in order where all rows were measured
+    else:
+        sorted_out = numbered.with_columns(kind=kinds.gather(rows["use"])).partition_by(
+            "kind", maintain_order=True, include_key=False
         )
-    )
+        every = pl.concat([await _run_kind(evaluations, part, judging) for part in sorted_out])
+    ordered = every if every["row"].is_sorted() else every.sort("row")
+    return _finish(evaluations, rows["use"], ordered)
 
 
-def _is_missing(name: str, evaluation: Evaluation) -> pl.Expr:
-    field = pl.col(name)
-    if name == "expected_response" and not evaluation.options.keeps_blank:
-        return field.is_null() | (field.str.strip_chars() == "")
-    return field.is_null()
+def _list_kinds(evaluations: Sequence[Evaluation]) -> pl.Series:
+    """Number the uses by what has to be the same for all rows that are measured together."""
+    numbers: dict[object, int] = {}
+    kinds = [numbers.setdefault(key, len(numbers)) for key in map(_kind_key, evaluations)]
+    return pl.Series("kind", kinds, dtype=pl.UInt32)
 
 
-async def _measure(evaluation: Evaluation, due: pl.DataFrame, judging: Judging | None) -> pl.DataFrame:
-    """Run the evaluator over rows that lack nothing; a failure is the `error_code` of its rows."""
+def _kind_key(evaluation: Evaluation) -> object:
     evaluator, options = evaluation.evaluator, evaluation.options
+    alike = (evaluation.fields, evaluation.needs, options.keeps_blank)
+    if not isinstance(evaluator, ColumnEvaluator):
+        return alike
+    fixed = [name for name in type(options).model_fields if name not in evaluator.row_options]
+    return (*alike, *(repr(getattr(options, name)) for name in fixed))
+
+
+async def _run_kind(
+    evaluations: Sequence[Evaluation], rows: pl.DataFrame, judging: Judging | None
+) -> pl.DataFrame:
+    """Evaluate rows whose uses differ in row options and threshold alone; return RESULT but for the pass."""
+    first = evaluations[int(rows["use"][0]) if rows.height else 0]
+    marked = mark_rows(first, rows)
+    fit = marked["status"] == "ok"
+    complete = fit.all()
+    due = (marked if complete else marked.filter(fit)).select("row", "use", *first.fields)
+    measured = await _measure(evaluations, due, judging)
+    measured = refuse_scores(first, measured)
+    failed = measured["error_code"].is_not_null()
+    status = pl.Series("status", ["ok", "error"], dtype=Status).gather(failed.cast(pl.UInt32))
+    measured = measured.with_columns(status)
+    return measured if complete else pl.concat([_complete(marked.filter(~fit)), measured])
+
+
+async def _measure(
+    evaluations: Sequence[Evaluation], due: pl.DataFrame, judging: Judging | None
+) -> pl.DataFrame:
+    """Run the evaluator over rows that lack nothing; a failure is the `error_code` of its rows."""
+    evaluator = evaluations[0].evaluator
     match evaluator:
         case ColumnEvaluator():
-            return await _measure_columns(evaluator, options, due)
+            return await _work_apart(lambda _: _measure_columns(evaluator, evaluations, due))
         case RowEvaluator():
-
-            async def compare(fields: Fields) -> Verdict:
-                return evaluator.judge(options, fields)
-
-            return _gather([await _measure_row(job, compare) for job in _list_jobs(due)])
+            return await _work_apart(lambda stop: _compare_rows(evaluator, evaluations, due, stop))
         case JudgeEvaluator():
             if judging is None:
-                raise ConfigError(f"{evaluation.label} needs a judge: --judge MODEL")
-            return _gather(await _ask_rows(evaluator, options, due, judging))
+                raise ConfigError(f"{evaluations[0].label} needs a judge: --judge MODEL")
+            return _gather(await _ask_rows(evaluator, evaluations, due, judging))
         case _:
             assert_never(evaluator)
 
 
-async def _measure_columns(
-    evaluator: ColumnEvaluator[Any], options: Options, due: pl.DataFrame
-) -> pl.DataFrame:
-    async def measure() -> pl.DataFrame:
-        measured = evaluator.measure(options, due.drop("row"))
-        if measured.height != due.height:
-            raise ValueError(f"{measured.height} scores for {due.height} rows")
-        told = [name for name in ("label", "reason", "details_json") if name in measured.columns]
-        return _complete(due.select("row").with_columns(measured.select("score", *told)))
+async def _work_apart(work: Callable[[Event], pl.DataFrame]) -> pl.DataFrame:
+    """Work in a thread, so that signals get through; a cancelled wait ends the work at its next row."""
+    stop = Event()
+    try:
+        return await asyncio.to_thread(work, stop)
+    except asyncio.CancelledError:
+        stop.set()
+        stop_graders()
+        raise
 
-    measured = await _attempt(measure()) if due.height else _complete(due)
-    if isinstance(measured, _Failure):
-        code, message = pl.lit(measured.error_code), pl.lit(measured.error_message)
-        return _complete(due.select("row", error_code=code, error_message=message))
-    return measured
+
+def _measure_columns(
+    evaluator: ColumnEvaluator[Any], evaluations: Sequence[Evaluation], due: pl.DataFrame
+) -> pl.DataFrame:
+    if not due.height:
+        return _complete(due)
+    use = due["use"]
+    varying = [
+        pl.Series(name, [getattr(each.options, name) for each in evaluations], dtype=dtype).gather(use)
+        for name, dtype in evaluator.row_options.items()
+    ]
+    try:
+        measured = evaluator.measure(evaluations[int(use[0])].options, due.drop("row", "use").hstack(varying))
+        told = measured.select("score", *(name for name in _TOLD if name in measured.columns))
+        return _complete(due.select("row").hstack(told))  # refuses another height
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an evaluator raises belongs to its rows
+        failure = {name: pl.lit(text) for name, text in describe_failure(error).items()}
+        return _complete(due.select("row", **failure))
+
+
+def _compare_rows(
+    evaluator: RowEvaluator[Any], evaluations: Sequence[Evaluation], due: pl.DataFrame, stop: Event
+) -> pl.DataFrame:
+    outcomes: list[Outcome] = []
+    for job in takewhile(lambda _: not stop.is_set(), _list_jobs(due)):
+        try:
+            outcome = describe_verdict(evaluator.judge(evaluations[job.use].options, job.fields))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
+            outcome = describe_failure(error)
+        outcomes.append({"row": job.row} | outcome)
+    return _gather(outcomes)
 
 
 async def _ask_rows(
-    evaluator: JudgeEvaluator[Any], options: Options, due: pl.DataFrame, judging: Judging
-) -> list[_Outcome]:
-    async def ask_row(job: _Job) -> _Outcome:
+    evaluator: JudgeEvaluator[Any], evaluations: Sequence[Evaluation], due: pl.DataFrame, judging: Judging
+) -> list[Outcome]:
+    async def ask_row(job: _Job) -> Outcome:
         recorder = _Recorder(judging.chat)
-
-        async def ask(fields: Fields) -> Verdict:
-            return await evaluator.ask(options, fields, recorder)
-
         started = time.perf_counter()
-        outcome = await _measure_row(job, ask)
-        latency_ms = (time.perf_counter() - started) * 1000
+        try:
+            verdict = await evaluator.ask(evaluations[job.use].options, job.fields, recorder)
+            outcome = describe_verdict(verdict)
+        except Exception as error:  # noqa: BLE001 - the same
+            outcome = describe_replies(recorder.replies) | describe_failure(error)
         judging.on_done()
-        paid = {} if "score" in outcome else _describe_replies(recorder.replies)
-        return outcome | paid | {"latency_ms": latency_ms}
+        return {"row": job.row, "latency_ms": (time.perf_counter() - started) * 1000} | outcome
 
     return await run_jobs(_list_jobs(due), ask_row, judging.concurrency)
 
 
-async def _measure_row(job: _Job, ask: Callable[[Fields], Awaitable[Verdict]]) -> _Outcome:
-    async def describe() -> _Outcome:
-        return _describe_verdict(await ask(job.fields))
-
-    outcome: _Outcome = {"row": job.row}
-    described = await _attempt(describe())
-    return outcome | (asdict(described) if isinstance(described, _Failure) else described)
-
-
-async def _attempt(work: Awaitable[R]) -> R | _Failure:
-    """Turn what an evaluator raises into a failure of its rows; faults of the set-up pass through."""
-    try:
-        return await work
-    except (SetupError, UndecidedError):
-        raise
-    except CallError as error:
-        return _Failure(error.code, error.message)
-    except Exception as error:  # noqa: BLE001 - whatever an evaluator raises belongs to its row
-        return _Failure("evaluator_error", f"{type(error).__name__}: {error}")
-
-
-def _describe_verdict(verdict: Verdict) -> _Outcome:
-    return {
-        "score": None if verdict.score is None else float(verdict.score),
-        "label": verdict.label,
-        "reason": verdict.reason,
-        "details_json": None if verdict.details is None else dump_json(verdict.details),
-        "prompt_sha": verdict.prompt_sha,
-    } | _describe_replies(verdict.replies)
-
-
-def _describe_replies(replies: Sequence[ChatReply]) -> _Outcome:
-    """Name the model that spoke last, and add up tokens; null where no reply tells them."""
-    spent = [reply.input_tokens for reply in replies if reply.input_tokens is not None]
-    written = [reply.output_tokens for reply in replies if reply.output_tokens is not None]
-    return {
-        "judge_model": replies[-1].model if replies else None,
-        "input_tokens": sum(spent) if spent else None,
-        "output_tokens": sum(written) if written else None,
-    }
-
-
 def _list_jobs(due: pl.DataFrame) -> list[_Job]:
-    names = due.columns[1:]
-    return [_Job(row, dict(zip(names, values, strict=True))) for row, *values in due.iter_rows()]
+    names = due.columns[2:]
+    return [_Job(row, use, dict(zip(names, values, strict=True))) for row, use, *values in due.iter_rows()]
 
 
-def _gather(outcomes: Sequence[_Outcome]) -> pl.DataFrame:
+def _gather(outcomes: Sequence[Outcome]) -> pl.DataFrame:
     return pl.DataFrame(outcomes, schema=RESULT)
 
 
@@ -246,13 +239,14 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _finish(evaluation: Evaluation, frame: pl.DataFrame) -> pl.DataFrame:
+def _finish(evaluations: Sequence[Evaluation], use: pl.Series, frame: pl.DataFrame) -> pl.DataFrame:
     """Add what holds for all rows, and the pass: the threshold itself passes, no score gives no verdict."""
-    evaluator = evaluation.evaluator
-    score, threshold = pl.col("score"), pl.lit(evaluation.threshold, pl.Float64)
+    evaluator = evaluations[0].evaluator
+    thresholds = pl.Series([each.threshold for each in evaluations], dtype=pl.Float64)
+    score, threshold = pl.col("score"), pl.col("threshold")
     return frame.with_columns(
         score=score.fill_nan(None),
-        metric=pl.lit(evaluator.name),
+        metric=pl.lit(evaluator.metric or evaluator.name),
         evaluator_version=pl.lit(evaluator.version, pl.Int32),
-        threshold=threshold,
+        threshold=thresholds.gather(use),
     ).with_columns(passed=score >= threshold if evaluator.higher_is_better else score <= threshold)

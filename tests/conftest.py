@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 OURS = ("ASSAY_", "PREFECT_", "OPENAI_", "AZURE_")  # variables of the user's shell that change what we do
 
-settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("assay")
+settings.register_profile(
+    "assay", deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", settings.get_profile("assay"), max_examples=1_000)
+settings.load_profile(os.environ.get("ASSAY_EXAMPLES", "assay"))  # `deep` looks longer
 
 MARKED_KEY = "sk-marked-0123456789-secret"
 ROUTE = re.compile(r"(/v1|/openai/deployments/[^/]+)/chat/completions")

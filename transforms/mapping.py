@@ -11,26 +11,16 @@ import polars as pl
 
 from assay.contracts.json_text import dump_json
 from assay.errors import ConfigError, list_names, nearest_names
+from transforms.fields import read_defaults
 from transforms.rendering import fill_columns, list_references, render
 from transforms.templates import Reference
-from transforms.values import SAMPLE_JSON, SAMPLE_PREFIX, SAMPLE_TEXT, encode_text, read_json, read_texts
+from transforms.values import SAMPLE_JSON, SAMPLE_TEXT, encode_text, read_json, read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from assay.contracts.json_text import JsonValue
     from transforms.templates import Template
-
-DEFAULT_COLUMNS = {
-    "query": "query",
-    "response": f"{SAMPLE_PREFIX}output_text",
-    "expected_response": "expected_response",
-    "context": "context",
-    "messages": "messages_json",
-    "tool_calls": f"{SAMPLE_PREFIX}tool_calls_json",
-    "tool_definitions": "tool_definitions_json",
-}
-JSON_FIELDS = frozenset({"messages", "tool_calls", "tool_definitions"})  # their standard columns hold JSON
 
 MAX_KEYS = 5_000  # names of fields remembered for a message
 FIRST_ROWS = 16  # most fields show in these, and then nothing more is to be done
@@ -44,7 +34,7 @@ _UNREAD = re.compile(r"\$\{(?!data\.|target\.)\s*(?:data|target|run|inputs|outpu
 def map_fields(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iterable[str]) -> pl.DataFrame:
     """Fill evaluator fields with text.
 
-    A field in `mapping` is rendered from its template, any other comes from its standard column. A
+    A field in `mapping` is rendered from its template, any other comes from its standard source. A
     sole placeholder gives its value (text as it is, other JSON as compact text, JSON null as null);
     inside text a null is empty. Inserted text is never read again.
 
@@ -59,7 +49,8 @@ def map_fields(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iter
     """
     asked = list(fields)
     texts = read_texts(rows, list_references(mapping[f] for f in asked if f in mapping))
-    columns = {f: render(mapping[f]) if f in mapping else pl.col(DEFAULT_COLUMNS[f]) for f in asked}
+    standard = read_defaults(rows, (field for field in asked if field not in mapping), typed=False)
+    columns = {f: render(mapping[f]) if f in mapping else standard[f] for f in asked}
     return fill_columns(rows, columns, texts, {})
 
 
@@ -79,17 +70,13 @@ def map_values(rows: pl.DataFrame, mapping: Mapping[str, Template], fields: Iter
     mapped = [mapping[field] for field in asked if field in mapping]
     typed = read_json(rows, list_references(template for template in mapped if template.sole))
     texts = read_texts(rows, list_references(template for template in mapped if not template.sole))
-    columns = {f: _render_json(mapping[f]) if f in mapping else _default_json(f) for f in asked}
+    standard = read_defaults(rows, (field for field in asked if field not in mapping), typed=True)
+    columns = {f: _render_json(mapping[f]) if f in mapping else standard[f] for f in asked}
     return fill_columns(rows, columns, texts, typed)
 
 
 def _render_json(template: Template) -> pl.Expr:
     return pl.col(f"#{template.sole}") if template.sole else encode_text(render(template))
-
-
-def _default_json(field: str) -> pl.Expr:
-    column = pl.col(DEFAULT_COLUMNS[field])
-    return column if field in JSON_FIELDS else pl.when(column.is_not_null()).then(encode_text(column))
 
 
 def is_ambiguous(mapping: Mapping[str, str]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transforms.items import Items
 
 SHA_DIGITS = 16
+MOST_KINDS = 50_000  # kinds of items whose plan is remembered
 SYSTEM_DEFAULTS = ("Relevance", "Coherence")
 _PLACE = r',"where":"(?:[^"\\]|\\.)*"'  # where a file names a use; it makes no difference to the use
 NONE_HERE = "[]"  # the evaluators_json of an item whose file says that nothing evaluates it
@@ -27,6 +28,10 @@ NO_EVALUATOR = (
     "ExactMatch,PartialMatch (see `assay evaluators`), or give a judge (--judge MODEL) for "
     f"{' and '.join(SYSTEM_DEFAULTS)}"
 )
+
+
+_Row: TypeAlias = "tuple[str, str, str, float | None, str, str]"
+_EVALUATION = {name: dtype for name, dtype in PLAN.columns.items() if name not in {"item_id", "turn"}}
 
 
 class Resolved(Protocol):
@@ -52,15 +57,24 @@ class Resolved(Protocol):
         """Fields it reads."""
         ...
 
+    @property
+    def mapping(self) -> Mapping[str, str]:
+        """Field to template, as far as the options say it."""
+        ...
 
-class Catalog(Protocol):
+
+R = TypeVar("R", bound=Resolved)
+R_co = TypeVar("R_co", bound=Resolved, covariant=True)
+
+
+class Catalog(Protocol[R_co]):
     """The evaluators that exist, and their check of names and options."""
 
     def label(self, name: str, *, where: str) -> str:
         """Return `CanonicalName` or `CanonicalName:Instance`, or raise ConfigError."""
         ...
 
-    def resolve(self, name: str, options: Mapping[str, JsonValue], *, where: str) -> Resolved:
+    def resolve(self, name: str, options: Mapping[str, JsonValue], *, where: str) -> R_co:
         """Return the checked evaluation, or raise ConfigError."""
         ...
 
@@ -75,6 +89,7 @@ class PlanRequest:
         options: Evaluator name to option to value.
         mapping: `FIELD` or `EVALUATOR.FIELD` to template.
         has_judge: Whether a judge is configured.
+        implied: Options that other settings bring along, for evaluators that may not run at all.
     """
 
     evaluators: tuple[str, ...]
@@ -82,13 +97,16 @@ class PlanRequest:
     options: Mapping[str, Mapping[str, JsonValue]]
     mapping: Mapping[str, str]
     has_judge: bool
+    implied: Mapping[str, Mapping[str, JsonValue]] = field(
+        default_factory=dict[str, "Mapping[str, JsonValue]"]
+    )
 
 
 def build_plan(
     items: Items,
     defaults: Sequence[tuple[EvaluatorUse, ...] | None],
     request: PlanRequest,
-    catalog: Catalog,
+    catalog: Catalog[Resolved],
 ) -> pl.DataFrame:
     """Resolve every item's evaluations once; see `Planner`, which does it block by block."""
     planner = Planner(request, catalog)
@@ -108,10 +126,10 @@ def expand_plan(plan: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     return keys.join(plan, on=["item_id", "turn"], maintain_order="left_right").select(*PLAN.columns)
 
 
-class Planner:
+class Planner(Generic[R]):
     """Resolves the evaluations of items against the user's overrides, each kind of item once."""
 
-    def __init__(self, request: PlanRequest, catalog: Catalog) -> None:
+    def __init__(self, request: PlanRequest, catalog: Catalog[R]) -> None:
         """Start without any item.
 
         Args:
@@ -122,7 +140,9 @@ class Planner:
             ConfigError: An override names an unknown evaluator.
         """
         self.request, self.catalog = request, catalog
-        self.kinds: dict[tuple[object, ...], pl.DataFrame] = {}
+        self._fresh: dict[tuple[str, str], tuple[R, str]] = {}
+        self._kinds: dict[tuple[object, ...], list[_Row]] = {}
+        self._evaluates = False
         self.labels: dict[str, None] = {}
         self.options: dict[str, dict[str, JsonValue]] = {}
         for owner, values in request.options.items():
@@ -153,11 +173,13 @@ class Planner:
         same = ["document", "same", "evaluators_mode"]
         kinds = keyed.unique(same, keep="first", maintain_order=True).with_row_index("kind")
         plans = [self._plan_row(row, defaults) for row in kinds.iter_rows(named=True)]
-        if all(plan.equals(plans[0]) for plan in plans):
-            shared = plans[0].with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(EVERY_TURN, pl.Int32))
-            return conform(shared, PLAN)
-        numbered = pl.concat(
-            [plan.with_columns(kind=pl.lit(n, kinds["kind"].dtype)) for n, plan in enumerate(plans)]
+        if all(plan == plans[0] for plan in plans):
+            shared = pl.DataFrame(plans[0], schema=_EVALUATION, orient="row")
+            return conform(shared.with_columns(item_id=pl.lit(EVERY_ITEM), turn=pl.lit(EVERY_TURN)), PLAN)
+        every = [evaluation for plan in plans for evaluation in plan]
+        numbers = [number for number, plan in enumerate(plans) for _ in plan]
+        numbered = pl.DataFrame(every, schema=_EVALUATION, orient="row").with_columns(
+            pl.Series("kind", numbers, kinds.schema["kind"])
         )
         rows = keyed.join(kinds, on=same, nulls_equal=True, maintain_order="left")
         turns = items.table.select("item_id", "turn").with_columns(rows["kind"])
@@ -165,16 +187,19 @@ class Planner:
 
     def _plan_row(
         self, row: Mapping[str, object], defaults: Mapping[int, tuple[EvaluatorUse, ...] | None]
-    ) -> pl.DataFrame:
+    ) -> list[_Row]:
         """Return the plan of a kind of item, made once."""
         document = int(str(row["document"]))
         key = (document, row["same"], row["evaluators_mode"])
-        if key not in self.kinds:
+        if key not in self._kinds:
             uses = self.merge_uses(row, defaults[document])
             if not uses and row["evaluators_json"] != NONE_HERE:
                 raise ConfigError(NO_EVALUATOR)
-            self.kinds[key] = self.plan_kind(uses)
-        return self.kinds[key]
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()  # an input where every item has its own options must not fill the memory
+            self._kinds[key] = self.plan_kind(uses)
+            self._evaluates |= bool(uses)
+        return self._kinds[key]
 
     def check(self) -> None:
         """Judge the plan as a whole, once all blocks are planned.
@@ -182,7 +207,7 @@ class Planner:
         Raises:
             ConfigError: Nothing is evaluated at all, or an override names what does not run.
         """
-        if all(plan.is_empty() for plan in self.kinds.values()):
+        if not self._evaluates:
             raise ConfigError(NO_EVALUATOR)
         self.check_overrides()
 
@@ -208,31 +233,34 @@ class Planner:
     def _label(self, use: EvaluatorUse) -> str:
         return self.catalog.label(_name_use(use), where=use.where)
 
-    def plan_kind(self, uses: Sequence[EvaluatorUse]) -> pl.DataFrame:
-        """Return the PLAN columns, without item and turn, of items that share these uses."""
-        rows = {(row["evaluator"], row["options_sha"]): row for row in map(self._resolve, uses)}
-        columns = {n: dtype for n, dtype in PLAN.columns.items() if n not in {"item_id", "turn"}}
-        return pl.DataFrame(list(rows.values()), schema=columns)
+    def plan_kind(self, uses: Sequence[EvaluatorUse]) -> list[_Row]:
+        """Return what is planned, but for item and turn, for items that share these uses."""
+        rows = {(row[0], row[1]): row for row in map(self._resolve, uses)}
+        return list(rows.values())
 
-    def _resolve(self, use: EvaluatorUse) -> dict[str, object]:
+    def _resolve(self, use: EvaluatorUse) -> _Row:
         label = self._label(use)
         owners = ("", label.split(":", 1)[0], label)  # the narrower wins
-        options, mapping = dict(use.options), dict(use.mapping)
+        options = {**use.options, **self.request.implied.get(owners[1], {})}
+        mapping = dict(use.mapping)
         for owner in owners:
             options |= self.options.get(owner, {})
-            mapping |= self.mapping.get(owner, {})
         evaluation = self.catalog.resolve(_name_use(use), options, where=use.where)
+        mapping |= evaluation.mapping
+        for owner in owners:
+            mapping |= self.mapping.get(owner, {})
         self.labels |= dict.fromkeys(owners)
-        mapping_json = dump_json({f: mapping[f] for f in sorted(mapping) if f in evaluation.fields})
-        sha = sha_text(evaluation.options_json, repr(evaluation.threshold), mapping_json)
-        return {
-            "evaluator": label,
-            "options_sha": sha[:SHA_DIGITS],
-            "options_json": evaluation.options_json,
-            "threshold": evaluation.threshold,
-            "level": "turn",
-            "mapping_json": mapping_json,
-        }
+        used = {field: mapping[field] for field in sorted(mapping) if field in evaluation.fields}
+        mapping_json = dump_json(used) if used else "{}"
+        options_json = evaluation.options_json
+        sha = sha_text(options_json, repr(evaluation.threshold), mapping_json)[:SHA_DIGITS]
+        self._fresh[label, sha] = (evaluation, mapping_json)
+        return label, sha, options_json, evaluation.threshold, "turn", mapping_json
+
+    def take_fresh(self) -> dict[tuple[str, str], tuple[R, str]]:
+        """Return what was resolved since the last call: label and hash to evaluation and mapping."""
+        fresh, self._fresh = self._fresh, {}
+        return fresh
 
     def check_overrides(self) -> None:
         """Refuse `--option` and `--mapping` that name an evaluator which does not run."""

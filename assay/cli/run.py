@@ -54,6 +54,10 @@ class Scoring:
 
     evaluators: str | None = None
     """A,B replaces the evaluators of the files, +A,B adds to them."""
+    evaluator: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """FILE.py:NAME of an evaluator of your own, or its folder; repeatable. It runs beside the others."""
+    allow_graders_network: Annotated[bool, Parameter(negative="")] = False
+    """Run Python graders even where their network cannot be cut."""
     option: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """EVALUATOR.NAME=JSON sets an option or the threshold; repeatable."""
     mapping: Annotated[tuple[str, ...], Parameter(negative="")] = ()
@@ -170,6 +174,8 @@ def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: 
         **vars(answers),
         **vars(items),
         "evaluators": scoring.evaluators,
+        "own_evaluators": list(scoring.evaluator) or None,
+        "allow_graders_network": scoring.allow_graders_network or None,
         "judge": scoring.judge,
         "judge_base_url": scoring.judge_base_url,
         "max_errors": scoring.max_errors,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import orjson
 import polars as pl
+from cyclopts import Parameter
 
 from assay.cli.output import Output, write_frame
 from assay.cli.reading import Files
 from assay.contracts.documents import Notice, parse_uses
 from assay.datasets.cells import name_kind
 from assay.datasets.reader import find_datasets
+from assay.engine.own import open_catalog
 from assay.errors import ConfigError, InputError
-from evaluators.catalog import resolve_evaluation
+from assay.settings import make_config
 from transforms.ids import IdRegister
 from transforms.items import build_block
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from assay.datasets.contract import Dataset
     from assay.datasets.faults import Fault
     from assay.datasets.reader import Found
+    from evaluators.catalog import Catalog
 
 EXIT_OK, EXIT_STRICT, EXIT_INVALID = 0, 1, 2
 MAX_ENTRIES = 1000  # of one file; a broken file of millions of rows needs no report as long as itself
@@ -50,7 +53,12 @@ class Report:
     errors: list[Entry] = field(default_factory=list["Entry"])
 
 
-def validate(*file: str, files: Files = Files(), output: Output = Output()) -> int:
+def validate(
+    *file: str,
+    evaluator: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    files: Files = Files(),
+    output: Output = Output(),
+) -> int:
     """Check dataset files without running anything.
 
     Exit codes: 0 all can be read, 2 some cannot; with --strict 1 when all can be read, but the published
@@ -58,13 +66,15 @@ def validate(*file: str, files: Files = Files(), output: Output = Output()) -> i
 
     Args:
         file: Dataset files, globs or folders; `-` is standard input.
+        evaluator: FILE.py:NAME of an evaluator of your own, or its folder; repeatable.
     """
     output.start_log()
     if not file:
         raise ConfigError("no file named: assay validate FILE …")
     reading = files.reading
     lax = reading.model_copy(update={"on_bad_row": "quarantine"})
-    checked = [_check(found, lax) for path in file for found in _find(path, lax)]
+    catalog = open_catalog(make_config([], {"own_evaluators": list(evaluator)}))
+    checked = [_check(found, lax, catalog) for path in file for found in _find(path, lax)]
     reports = [report for report, _ in checked]
     flat = pl.DataFrame(list(map(_flatten, reports)), infer_schema_length=None)
     write_frame(flat, output, document=[asdict(report) for report in reports])
@@ -95,13 +105,13 @@ def _find(path: str, reading: Reading) -> list[Found | Report]:
         return [Report(path, errors=[_entry(error)])]
 
 
-def _check(found: Found | Report, reading: Reading) -> tuple[Report, bool]:
+def _check(found: Found | Report, reading: Reading, catalog: Catalog) -> tuple[Report, bool]:
     """Return the report on a file, and whether the file cannot be read."""
     if isinstance(found, Report):
         return found, True
     repeats: frozenset[int] = frozenset()
     while True:
-        check = _Check(found, IdRegister(repeats))
+        check = _Check(found, IdRegister(repeats), catalog)
         check.run(strict=reading.strict)
         repeats = check.register.find_repeats()
         if not repeats or check.broken:
@@ -111,8 +121,8 @@ def _check(found: Found | Report, reading: Reading) -> tuple[Report, bool]:
 class _Check:
     """The check of one dataset."""
 
-    def __init__(self, found: Found, register: IdRegister) -> None:
-        self.found, self.register = found, register
+    def __init__(self, found: Found, register: IdRegister, catalog: Catalog) -> None:
+        self.found, self.register, self.catalog = found, register, catalog
         self.report = Report(found.file.shown, found.dialect.name)
         self.broken = False
         self._uses: dict[str, None] = {}
@@ -158,7 +168,8 @@ class _Check:
     def _check_uses(self, uses: Iterable[EvaluatorUse]) -> None:
         for use in uses:
             try:
-                self._labels[resolve_evaluation(use.evaluator, use.options, where=use.where).label] = None
+                label = self.catalog.resolve(use.evaluator, use.options, where=use.where).label
+                self._labels[label] = None
             except ConfigError as error:
                 self._refuse(_entry(error))
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 ArrowForm = Literal["Parquet", "Arrow IPC"]
 MAX_BATCH = 8_192  # rows, whatever a file says about their size
@@ -24,6 +26,20 @@ def to_arrow(frame: pl.DataFrame) -> pa.Table:
     """Return the frame as an Arrow table (text as `large_string`, no copy where the layout allows)."""
     table: pa.Table = frame.to_arrow()
     return table
+
+
+def view_text(texts: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return a String column as UTF-8: where each text begins and the last one ends, and all the bytes.
+
+    The offsets are one more than the texts and need not begin at 0; a null is an empty text.
+    """
+    import numpy as np
+
+    array = cast("pa.Array[Any]", texts.rechunk().fill_null("").to_arrow())
+    buffers: list[Any] = array.buffers()
+    _, offsets, data = buffers
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return ends, np.frombuffer(data or b"", np.uint8)
 
 
 def read_batches(

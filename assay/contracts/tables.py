@@ -244,6 +244,7 @@ SUMMARY = _table(
     pass_rate_low_=pl.Float64,  # every error a fail
     pass_rate_high_=pl.Float64,  # every error a pass
     coverage_=pl.Float64,
+    details_json_=pl.String,  # of a figure that an evaluator defines itself, such as a confusion matrix
 )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from assay.contracts.documents import EvaluatorUse, dump_uses
 from assay.contracts.json_text import dump_json
 from assay.datasets.cells import name_kind
-from assay.datasets.uipath_evaluators import find_name, pick
+from assay.datasets.uipath_evaluators import find_name, pick, to_snake
+from assay.datasets.uipath_settings import KINDS, OUTPUT, read_settings
 from assay.datasets.uipath_templates import parse_target, value_at, write_literal, write_placeholder
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     Uses = tuple[EvaluatorUse, ...]
 
-EXACT, CONTAINS = "uipath-exact-match", "uipath-contains"
-# Settings that change the score and have no counterpart: handed on, so that the options refuse them.
-UNMATCHED = ("lineByLineEvaluator", "lineByLineEvaluation", "aggregators")
 CRITERIA = "evaluationCriterias"
 
 
@@ -97,45 +95,46 @@ class Asker:
         """
         self.evaluator = evaluator
         self._type_id = evaluator.type_id
+        self._kind = None if evaluator.custom else KINDS.get(self._type_id)
         self._options: dict[str, JsonValue] = {}
         self._path: Path | None = None
-        if self._type_id not in (EXACT, CONTAINS) or evaluator.custom:
+        if self._kind is None:
             return
-        config, legacy = evaluator.config, evaluator.legacy
-        self._options = {
-            "case_sensitive": True if legacy else pick(config, "caseSensitive") or False,
-            "negated": False if legacy else pick(config, "negated") or False,
-        }
-        self._options |= {name: value for name in UNMATCHED if (value := pick(config, name))}
-        target = pick(config, "targetOutputKey") or "*"
+        self._options = read_settings(self._kind, evaluator)
+        if self._kind.listed:
+            return
+        target = pick(evaluator.config, "targetOutputKey") or "*"
         if isinstance(target, str):
             self._path = parse_target(target)
         else:
-            self._options["targetOutputKey"] = target
+            self._options["target_output_key"] = target
+            self._path = ()
 
     def ask(self, evaluation: Evaluation) -> EvaluatorUse:
         """Say what the evaluator reads for one evaluation.
 
-        Exact match and contains get templates for both sides; any other type is handed on by its id, and
-        a custom evaluator by its name.
+        What compares outputs gets templates for both sides, and what is about tool calls gets its criteria
+        as an option. Any other type is handed on by its id, and a custom evaluator by its name.
 
         Raises:
             FormError: Neither the evaluation nor the evaluator says what is expected.
             InputError: The evaluator's own default lacks what its target key names.
         """
-        evaluator = self.evaluator
+        evaluator, kind, options = self.evaluator, self._kind, self._options
         name = None if evaluator.custom else evaluator.name
         mapping: dict[str, str] = {}
-        if self._path is not None:
+        if kind is not None and self._path is not None:
             mapping = {
                 "response": write_placeholder("sample.output_object", self._path),
-                "expected_response": self._expect(evaluation, self._path),
+                "expected_response": self._expect(evaluation, kind.criterion, self._path),
             }
-        return EvaluatorUse(self._type_id, self._options, name, mapping, evaluator.shown)
+        elif kind is not None:
+            options = {**options, to_snake(kind.criterion): self._list_calls(evaluation, kind.criterion)}
+        return EvaluatorUse(self._type_id, options, name, mapping, evaluator.shown)
 
-    def _expect(self, evaluation: Evaluation, path: Path) -> str:
+    def _expect(self, evaluation: Evaluation, field: str, path: Path) -> str:
         """Write where the expected value stands: in the criteria, the evaluation, or the own default."""
-        field, inside = ("searchText", ()) if self._type_id == CONTAINS else ("expectedOutput", path)
+        inside = path if field == OUTPUT else ()
         criteria = evaluation.criteria_of(self.evaluator)
         own = find_name(criteria, field)
         if own is not None and evaluation.criteria_name is not None:
@@ -144,23 +143,31 @@ class Asker:
                 return literal
             key = evaluation.criteria[self.evaluator.shown]
             return write_placeholder(f"item.{evaluation.criteria_name}[{dump_json(key)}]", (own, *inside))
-        shared = find_name(evaluation.part.members, field) if field == "expectedOutput" else None
+        shared = find_name(evaluation.part.members, field) if field == OUTPUT else None
         if shared is not None:
             return write_placeholder("item", (shared, *inside))
-        return self._expect_default(evaluation, field, inside)
+        value, place = self._find_default(evaluation, field)
+        try:
+            return write_literal(value_at(value, inside))
+        except LookupError as error:
+            message = f"the default {field} has no {error.args[0]!r}, which targetOutputKey names"
+            raise self.evaluator.error(message, *place) from error
 
-    def _expect_default(self, evaluation: Evaluation, field: str, path: Path) -> str:
+    def _list_calls(self, evaluation: Evaluation, field: str) -> JsonValue:
+        """Return the tool calls that an evaluation expects, else those that the evaluator does."""
+        criteria = evaluation.criteria_of(self.evaluator)
+        own = find_name(criteria, field)
+        return self._find_default(evaluation, field)[0] if own is None else criteria[own]
+
+    def _find_default(self, evaluation: Evaluation, field: str) -> tuple[JsonValue, tuple[str, ...]]:
+        """Return the evaluator's own default of a criterion and where it stands."""
         config = self.evaluator.config
         place = find_name(config, "defaultEvaluationCriteria") or ""
         default = config.get(place)
         name = find_name(default, field) if isinstance(default, dict) else None
         if name is None or not isinstance(default, dict):
             raise evaluation.lacks(field, self.evaluator)
-        try:
-            return write_literal(value_at(default[name], path))
-        except LookupError as error:
-            message = f"the default {field} has no {error.args[0]!r}, which targetOutputKey names"
-            raise self.evaluator.error(message, *self.evaluator.path, place, name) from error
+        return default[name], (*self.evaluator.path, place, name)
 
 
 def build_uses(askers: Sequence[Asker], evaluation: Evaluation) -> Uses:
@@ -182,15 +189,16 @@ def spread_uses(records: Sequence[dict[str, object]], uses: Sequence[Uses]) -> U
     for record, own in zip(records, uses, strict=True):
         record["evaluators_mode"] = "extend" if alike else "replace"
         if not alike:
-            key = tuple((use.where, *use.mapping.values()) for use in own)  # the rest is the evaluator's
+            key = tuple((use.where, *use.mapping.values(), dump_json(dict(use.options))) for use in own)
             record["evaluators_json"] = texts.get(key) or texts.setdefault(key, dump_uses(own))
     return uses[0] if alike and uses else ()
 
 
 def _spell_out(value: JsonValue, path: Path) -> str | None:
-    """Return a literal where a placeholder cannot say it: a null that is expected, JSON inside a text."""
+    """Return a literal where a placeholder cannot say it: what stands in JSON that is written as text."""
+    if not path or not isinstance(value, str):
+        return None
     try:
-        found = value_at(value, path)
+        return write_literal(value_at(value, path))
     except LookupError:
         return None
-    return write_literal(found) if found is None or (path and isinstance(value, str)) else None

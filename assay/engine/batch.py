@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,19 +13,22 @@ from assay.engine.matching import ANSWERS_TABLE
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
 from assay.store.parts import has_part, read_part, write_part
 from assay.targets.contract import ANSWERS
-from evaluators.runner import Judging, run_evaluation
-from transforms.mapping import SAMPLE_PREFIX, map_fields
+from evaluators.runner import Judging, run_evaluations
+from transforms.fields import list_sources
+from transforms.mapping import map_fields, map_values
 from transforms.plan import expand_plan
 from transforms.prompts import parse_prompt, render_prompt
+from transforms.values import SAMPLE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
     from assay.targets.contract import Target
     from evaluators.catalog import Evaluation
+    from transforms.templates import Template
 
 KEY = ["item_id", "turn"]
 NO_RESPONSE = "no_response"  # the code of a stored answer that is not there
@@ -125,43 +129,78 @@ async def score_samples(
     rows = beside.join(items, on=KEY, how="left", maintain_order="left")
     due = expand_plan(plan, items)
     scores: list[pl.DataFrame] = []
-    for _, group in due.group_by("evaluator", "options_sha", maintain_order=True):
-        first = group.row(0, named=True)
-        asked = rows.join(group.select(*KEY), on=KEY, how="semi", maintain_order="left")
-        evaluation = restore_evaluation(first)
-        result = await _evaluate(batch, evaluation, str(first["mapping_json"]), asked)
-        identity = asked.select(*KEY, "trial").with_columns(
+    for _, group in due.group_by("evaluator", "mapping_json", maintain_order=True):
+        uses = group.unique("options_sha", maintain_order=True).with_row_index("use")
+        numbered = group.select(*KEY, "options_sha").join(uses.select("options_sha", "use"), on="options_sha")
+        asked = rows.join(numbered, on=KEY, maintain_order="left_right")
+        result = await _evaluate(batch, uses, asked)
+        identity = asked.select(
+            *KEY,
+            "trial",
+            "options_sha",
             run_id=pl.lit(batch.folder.run_id),
-            level=pl.lit(first["level"]),
-            evaluator=pl.lit(first["evaluator"]),
-            options_sha=pl.lit(first["options_sha"]),
+            level=pl.lit(uses["level"][0]),
+            evaluator=pl.lit(uses["evaluator"][0]),
         )
         scores.append(pl.concat([identity[result["row"]], result.drop("row")], how="horizontal"))
     return conform(pl.concat(scores), SCORES) if scores else SCORES.empty()
 
 
-async def _evaluate(
-    batch: Batch, evaluation: Evaluation, mapping_json: str, rows: pl.DataFrame
-) -> pl.DataFrame:
+async def _evaluate(batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Evaluate rows by uses of one evaluator that read their fields alike."""
+    evaluations = [restore_evaluation(row, batch.tools.catalog) for row in uses.iter_rows(named=True)]
     judging = None
-    if is_judge(evaluation) and batch.tools.judge is not None:
+    if is_judge(evaluations[0]) and batch.tools.judge is not None:
         judging = Judging(batch.tools.judge, batch.config.concurrency, lambda: batch.monitor.advance(1, 0))
     status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
     message = pl.col(f"{SAMPLE_PREFIX}error_message")
-    mapping = restore_mapping(mapping_json)
-    answered = status == "ok"
-    if "response" in mapping and all(ref.root == "item" for ref in mapping["response"].references):
-        answered |= code == NO_RESPONSE  # this evaluation reads its answer from the item
-    fields = map_fields(rows, mapping, evaluation.fields).with_columns(rows.select(status, code, message))
+    mapping = restore_mapping(uses["mapping_json"][0])
+    fields = _fill_fields(evaluations, rows, mapping).with_columns(rows.select("use", status, code, message))
+    answered = (status == "ok") | ((code == NO_RESPONSE) & _has_rest(evaluations, mapping))
     fields = fields.with_columns(
         error_code=pl.when(answered).then("error_code").otherwise(code),
         error_message=pl.when(answered).then("error_message").otherwise(pl.format("no answer: {}", message)),
     )
-    result = await run_evaluation(evaluation, fields, judging)
+    result = await run_evaluations(evaluations, fields, judging)
     errors = result.filter(pl.col("status") == "error").height
     told = result["latency_ms"].count() if judging else 0  # the judge has told of those it was asked
     batch.monitor.advance(rows.height - told, errors)
     return _skip_unasked(result, rows)
+
+
+def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:
+    """Say which rows can be evaluated without an answer: what is needed stands in the item."""
+    fields = dict.fromkeys(chain.from_iterable(each.fields for each in evaluations))
+    if any(_reads_answer(field, mapping.get(field)) for field in fields):
+        return pl.lit(value=False)
+    needs = dict.fromkeys(chain.from_iterable(each.needs for each in evaluations))
+    return pl.all_horizontal(pl.lit(value=True), *(pl.col(field).is_not_null() for field in needs))
+
+
+def _reads_answer(field: str, template: Template | None) -> bool:
+    if template is None:
+        return list_sources(field) == list_sources("response")
+    return any(reference.root == "sample" for reference in template.references)
+
+
+def _fill_fields(
+    evaluations: Sequence[Evaluation], rows: pl.DataFrame, mapping: Mapping[str, Template]
+) -> pl.DataFrame:
+    """Fill the fields that any of the uses reads, text and JSON; the first fault of a row is its error."""
+    kinds = dict.fromkeys((each.fields, each.json_fields) for each in evaluations)
+    fields = dict.fromkeys(chain.from_iterable(every for every, _ in kinds))
+    typed = dict.fromkeys(chain.from_iterable(some for _, some in kinds))
+    texts = map_fields(rows, mapping, [field for field in fields if field not in typed])
+    if not typed:
+        return texts
+    values = map_values(rows, mapping, typed).with_columns(
+        pl.when(pl.col(field) != "null").then(field)  # of the source row: no value, as for texts
+        for field in typed
+        if field in mapping and (sole := mapping[field].sole) and sole.root == "item"
+    )
+    told = ("error_code", "error_message")
+    first = texts.select(pl.coalesce(name, values[name].alias(f"{name}?")) for name in told)
+    return pl.concat([texts.drop(told), values.drop(told), first], how="horizontal")
 
 
 def _skip_unasked(result: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,8 @@ import polars as pl
 from assay.config import count_allowed
 from assay.contracts.json_text import dump_json, parse_json, sha_text
 from assay.contracts.tables import ITEMS, RUNS, SAMPLES, SCHEMA_VERSION, SCORES, conform
+from assay.engine.aggregates import aggregate_scores
+from assay.engine.own import open_catalog
 from assay.engine.provenance import read_code_version, read_git_state
 from assay.store.commit import commit_run
 from assay.store.parts import scan_parts
@@ -57,6 +59,7 @@ def commit(
     scores, samples = scan_parts(folder, SCORES), scan_parts(folder, SAMPLES)
     counts = _count(scores, samples)
     summary = summarise(scores, scan_parts(folder, ITEMS), request.run_id)
+    summary = pl.concat([summary, aggregate_scores(folder, summary, open_catalog(request.config))])
     git_commit, git_dirty = read_git_state()
     config_json = dump_json(request.config.model_dump(mode="json"))
     run = {

@@ -11,6 +11,7 @@ from assay.contracts.json_text import sha_text
 from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN, QUARANTINE
 from assay.engine.intake import Intake
 from assay.engine.matching import ANSWERS_TABLE
+from assay.engine.own import open_catalog
 from assay.engine.planning import Planning, count_evaluations
 from assay.engine.request import RunRequest
 from assay.store.parts import has_part, read_part, write_part
@@ -76,7 +77,8 @@ class Parting:
         self.counts = Counts()
         self.is_read = False
         self._config, self._intake = config, intake
-        self._planning = Planning(config, intake)
+        self._catalog = open_catalog(config)
+        self._planning = Planning(config, intake, self._catalog)
         self._uniform = True
         self._first_plan: pl.DataFrame | None = None
         self._refused = 0
@@ -126,7 +128,7 @@ class Parting:
         answers = None if self._intake.answers is None else self._intake.answers.match(items.table)
         turns = items.table.select(KEYS)
         samples = turns if answers is None else turns.join(answers.select(KEYS), on=KEYS, how="left")
-        evaluations, judged = count_evaluations(plan, samples)
+        evaluations, judged = count_evaluations(plan, samples, self._catalog)
         counts = self.counts
         counts.parts += 1
         counts.items += items.table["item_id"].n_unique()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import orjson
 import polars as pl
 
 from assay.contracts.json_text import dump_json, parse_json
 from assay.contracts.tables import EVERY_TURN, ITEMS
 from assay.errors import ConfigError, list_names
-from evaluators.catalog import Evaluation, evaluation_label, resolve_evaluation
 from evaluators.contract import JudgeEvaluator
-from transforms.mapping import DEFAULT_COLUMNS, JSON_FIELDS, FieldCheck
+from transforms.fields import MAPPED_JSON, list_sources
+from transforms.mapping import FieldCheck
 from transforms.plan import Planner, PlanRequest
 from transforms.prompts import parse_prompt
 from transforms.templates import Reference, Template, parse_template
-from transforms.values import read_json
+from transforms.values import SAMPLE_PREFIX, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from assay.config import RunConfig
     from assay.contracts.json_text import JsonValue
     from assay.engine.intake import Intake
+    from evaluators.catalog import Catalog, Evaluation
     from transforms.items import Items
 
+GRADERS = ("PythonGrader", "MultiGrader")  # what a dataset says of their network does not count
 STANDARD_NAMES = {
     "query": "query or prompt",
     "response": "response",
@@ -35,40 +39,32 @@ STANDARD_NAMES = {
 }
 
 
-class BuiltInCatalog:
-    """The evaluators that come with assay, as the plan asks for them."""
-
-    def label(self, name: str, *, where: str) -> str:
-        """Return `CanonicalName` or `CanonicalName:Instance`."""
-        return evaluation_label(name, where=where)
-
-    def resolve(self, name: str, options: Mapping[str, JsonValue], *, where: str) -> Evaluation:
-        """Return the checked evaluation."""
-        return resolve_evaluation(name, options, where=where)
-
-
 class Planning:
     """The plan of a run, made block by block, with what has to be known before any call."""
 
-    def __init__(self, config: RunConfig, intake: Intake) -> None:
+    def __init__(self, config: RunConfig, intake: Intake, catalog: Catalog) -> None:
         """Take what was asked for.
 
         Raises:
             ConfigError: An override names an unknown evaluator, or a mapping reads answers that will not
                 exist.
         """
-        self._config, self._intake = config, intake
+        self._config, self._intake, self._catalog = config, intake, catalog
         self._has_target = config.target.kind != "stored" or intake.answers is not None
+        own = [each.name for each in catalog.own if each.name not in config.evaluators]
         request = PlanRequest(
-            evaluators=config.evaluators,
-            add=config.add_evaluators,
+            evaluators=(*config.evaluators, *own),
+            add=config.add_evaluators or not config.evaluators,
             options=config.options,
             mapping=intake.mapping,
             has_judge=config.judge is not None,
+            implied={name: {"allow_network": config.allow_graders_network} for name in GRADERS},
         )
-        self._planner = Planner(request, BuiltInCatalog())
+        self._planner = Planner(request, catalog)
         self._checks: dict[str, FieldCheck] = {}
-        self._due: dict[tuple[str, str], Mapping[str, object]] = {}
+        self._due: set[str] = set()
+        self._looks: dict[tuple[str, tuple[str, ...], str], None] = {}
+        self._absent: dict[Reference, None] = {}
         self._filled: set[str] = set()
         self._first_item = ""
         declared = {name: Template((Reference("item", (name,)),)) for name in config.reading.json_columns}
@@ -87,27 +83,39 @@ class Planning:
             ConfigError: An unknown evaluator, option or field, or a judge evaluator without a judge.
         """
         plan = self._planner.plan_block(items, self._intake.defaults)
-        for row in plan.unique(["evaluator", "options_sha"], maintain_order=True).iter_rows(named=True):
-            key = (row["evaluator"], row["options_sha"])
-            if key not in self._due:
-                _check_judge(restore_evaluation(row), self._config)
-                self._due[key] = row
-                self._add_check(row["mapping_json"])
+        for (label, sha), (evaluation, mapping_json) in self._planner.take_fresh().items():
+            if (key := f"{label} {sha}") not in self._due:
+                self._due.add(key)
+                self._add(evaluation, mapping_json)
         self._first_item = self._first_item or items.table["item_json"][0]
         for column in set(items.table.columns) - self._filled:
             if items.table[column].null_count() < items.table.height:
                 self._filled.add(column)
         for check in self._checks.values():
             check.look(items.table)
+        if self._absent:
+            found = read_json(items.table, self._absent)
+            self._absent = {place: None for place in self._absent if found[place].missing.all()}
         self._check_lists(items.table)
         return plan
+
+    def _add(self, evaluation: Evaluation, mapping_json: str) -> None:
+        """Check what can be told of an evaluation at once, and note what needs all items."""
+        _check_judge(evaluation, self._config)
+        evaluation.options.check_setup()
+        self._add_check(mapping_json)
+        look = (evaluation.label, evaluation.needs, mapping_json)
+        if look not in self._looks:
+            self._looks[look] = None
+            sources = [source for field in evaluation.needs for source in list_sources(field)]
+            self._absent |= {source: None for source in sources if isinstance(source, Reference)}
 
     def _check_lists(self, items: pl.DataFrame) -> None:
         """Refuse texts where a mapping promises messages, calls or definitions, which are lists."""
         for key, text in self._intake.mapping.items():
             field = key.rpartition(".")[2]
             reference = parse_template(text, where=f"mapping {field}").sole
-            if field not in JSON_FIELDS or reference is None or reference.root != "item":
+            if field not in MAPPED_JSON or reference is None or reference.root != "item":
                 continue
             values = read_json(items, [reference])[reference].values
             row = values.str.starts_with('"').fill_null(value=False).arg_max()
@@ -138,19 +146,28 @@ class Planning:
             self._intake.answers.check()
         for check in self._checks.values():
             check.finish()
-        for row in self._due.values():
-            self._check_fields(restore_evaluation(row), restore_mapping(str(row["mapping_json"])))
+        for label, needs, mapping_json in self._looks:
+            self._check_fields(label, needs, restore_mapping(mapping_json))
 
     def list_evaluations(self) -> list[str]:
         """Return what is evaluated, whatever the items, sorted."""
-        return [f"{name} {sha}" for name, sha in sorted(self._due)]
+        return sorted(self._due)
 
-    def _check_fields(self, evaluation: Evaluation, mapping: Mapping[str, Template]) -> None:
+    def _is_given(self, field: str) -> bool:
+        """Whether a field may have a value somewhere; answers to come may hold anything."""
+        if field.rpartition(".")[2] == "response":
+            return self._has_target or "response" in self._filled
+        return any(
+            source not in self._absent
+            if isinstance(source, Reference)
+            else source.startswith(SAMPLE_PREFIX) or source in self._filled or source not in ITEMS.columns
+            for source in list_sources(field)
+        )
+
+    def _check_fields(self, label: str, needs: tuple[str, ...], mapping: Mapping[str, Template]) -> None:
         """Refuse an evaluator that would skip every item for want of a field."""
-        for field in evaluation.needs:
-            column = "response" if field == "response" else DEFAULT_COLUMNS[field]
-            given = field in mapping or (field == "response" and self._has_target)
-            if given or column in self._filled or column not in ITEMS.columns:
+        for field in needs:
+            if field in mapping or self._is_given(field):
                 continue
             sources = parse_json(self._first_item)
             columns = list_names(sources) if isinstance(sources, dict) else "none"
@@ -161,20 +178,23 @@ class Planning:
                     "--base-url URL"
                 )
             raise ConfigError(
-                f"{evaluation.label} needs {field}, which no item has (standard name: "
-                f"{STANDARD_NAMES[field]}); the data has: {columns}; name its column with "
+                f"{label} needs {field}, which no item has (standard name: "
+                f"{STANDARD_NAMES.get(field, field)}); the data has: {columns}; name its column with "
                 f"--mapping {field}=COLUMN"
             )
 
 
-def restore_evaluation(row: Mapping[str, object]) -> Evaluation:
+def restore_evaluation(row: Mapping[str, object], catalog: Catalog) -> Evaluation:
     """Return the evaluation of a PLAN row."""
-    options = parse_json(str(row["options_json"]))
-    given: dict[str, JsonValue] = dict(options) if isinstance(options, dict) else {}
-    threshold = row["threshold"]
+    return _restore(str(row["evaluator"]), str(row["options_json"]), row["threshold"], catalog)
+
+
+@lru_cache(maxsize=1024)  # batch after batch has the same few
+def _restore(label: str, options_json: str, threshold: object, catalog: Catalog) -> Evaluation:
+    given: dict[str, JsonValue] = orjson.loads(options_json)
     if isinstance(threshold, float):
-        given["threshold"] = threshold
-    return resolve_evaluation(str(row["evaluator"]), given, where="plan")
+        given[catalog.find(label.partition(":")[0]).threshold_names[0]] = threshold
+    return catalog.resolve(label, given, where="plan")
 
 
 def restore_mapping(mapping_json: str) -> dict[str, Template]:
@@ -189,25 +209,27 @@ def is_judge(evaluation: Evaluation) -> bool:
     return isinstance(evaluation.evaluator, JudgeEvaluator)
 
 
-def count_evaluations(plan: pl.DataFrame, samples: pl.DataFrame) -> tuple[int, int]:
+def count_evaluations(plan: pl.DataFrame, samples: pl.DataFrame, catalog: Catalog) -> tuple[int, int]:
     """Return how many evaluations a plan holds over samples, and how many of them ask a judge.
 
     Args:
         plan: PLAN.
         samples: Columns item_id and turn, one row per answer to come.
+        catalog: The evaluators.
     """
     weights = samples.group_by("item_id", "turn").len("answers")
     counts = (
         plan.join(weights, on=["item_id", "turn"], how="left")
         .with_columns(answers=pl.when(pl.col("turn") == EVERY_TURN).then(samples.height).otherwise("answers"))
-        .group_by("evaluator", "options_sha")
-        .agg(pl.col("answers").sum(), pl.col("options_json", "threshold").first())
+        .group_by("evaluator")
+        .agg(pl.col("answers").sum())
     )
-    every, judged = 0, 0
-    for row in counts.iter_rows(named=True):
-        every += row["answers"]
-        judged += row["answers"] if is_judge(restore_evaluation(row)) else 0
-    return every, judged
+    judged = [
+        int(count)
+        for label, count in counts.iter_rows()
+        if isinstance(catalog.find(label.partition(":")[0]), JudgeEvaluator)
+    ]
+    return int(counts["answers"].sum()), sum(judged)
 
 
 def _check_judge(evaluation: Evaluation, config: RunConfig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+logger = logging.getLogger("assay")
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -33,6 +35,7 @@ def listening(act: Callable[[], None]) -> Generator[Request]:
         request.signal = signal.Signals(number)
         for each in EXIT_CODES:
             signal.signal(each, signal.SIG_DFL)
+        logger.warning("%s: ending after the work under way; once more ends at once", request.signal.name)
         act()
 
     before = {number: signal.signal(number, note) for number in EXIT_CODES}

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from assay.engine.own import open_catalog
 from assay.targets.catalog import build_target
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from assay.chat.client import ModelChat
     from assay.config import RunConfig
     from assay.targets.contract import Target
+    from evaluators.catalog import Catalog
 
 
 class Monitor(Protocol):
@@ -37,6 +39,7 @@ class Tools:
 
     target: Target
     judge: ModelChat | None
+    catalog: Catalog
 
 
 def check_endpoints(config: RunConfig) -> None:
@@ -71,7 +74,7 @@ async def open_tools(config: RunConfig) -> AsyncGenerator[Tools]:
             await judge.aclose()
         raise
     try:
-        yield Tools(target, judge)
+        yield Tools(target, judge, open_catalog(config))
     finally:
         await target.aclose()
         if judge is not None:

@@ -188,7 +188,7 @@ def test_an_empty_dataset_is_refused_and_leaves_no_store(
 
 def test_an_unknown_option_is_a_usage_error(call: Any, rows: Path) -> None:
     with pytest.raises(SystemExit) as ended:
-        call("run", rows, "--evaluator", "ExactMatch")
+        call("run", rows, "--evaluatr", "ExactMatch")
     assert ended.value.code == 2
 
 

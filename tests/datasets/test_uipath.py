@@ -167,22 +167,32 @@ def test_an_evaluator_without_criteria_in_an_evaluation_is_not_used_there(build:
     assert document.defaults == ()
 
 
-def test_settings_without_counterpart_are_handed_on_to_be_refused(build: Build) -> None:
-    config = {"targetOutputKey": ["a", "b"], "lineByLineEvaluator": True}
+def test_several_target_keys_and_lines_are_options(build: Build) -> None:
+    config = {"targetOutputKey": ["a", "b"], "lineByLineEvaluator": True, "lineDelimiter": ";"}
     item = _evaluation(evaluationCriterias={"7C1E": {"expectedOutput": {"a": 1}}})
     use = _only(build(EXACT | {"evaluatorConfig": config}, items=[item]))
-    assert set(use.options) == {"case_sensitive", "negated", "lineByLineEvaluator", "targetOutputKey"}
-    assert not use.mapping
+    assert use.options == {
+        "case_sensitive": False,
+        "negated": False,
+        "line_by_line": True,
+        "line_delimiter": ";",
+        "target_output_key": ["a", "b"],
+    }
+    assert use.mapping == {
+        "response": "{{sample.output_object}}",
+        "expected_response": '{{item.evaluationCriterias["7C1E"].expectedOutput}}',
+    }
 
 
 def test_other_types_are_handed_on_by_their_id(build: Build) -> None:
     evaluator: dict[str, Any] = {
         "id": "t",
-        "evaluatorTypeId": "uipath-tool-call-order",
+        "evaluatorTypeId": "uipath-llm-judge-trajectory-similarity",
         "evaluatorConfig": {},
     }
     use = _only(build(evaluator, items=[_evaluation(evaluationCriterias={"t": None})]))
-    assert (use.evaluator, use.name, use.options, use.mapping) == ("uipath-tool-call-order", "t", {}, {})
+    assert use.evaluator == "uipath-llm-judge-trajectory-similarity"
+    assert (use.name, use.options, use.mapping) == ("t", {}, {})
     assert use.where.endswith("first.json")
 
 

@@ -18,7 +18,7 @@ from assay.errors import InputError
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "uipath"
 FILES = sorted(SAMPLES.glob("*.json"))
 READING = Reading(allow_empty=True)  # a set is empty as `init` writes it
-STUB: dict[str, Any] = {"evaluatorTypeId": "uipath-json-similarity", "evaluatorConfig": {}}
+STUB: dict[str, Any] = {"evaluatorTypeId": "uipath-llm-judge-trajectory-similarity", "evaluatorConfig": {}}
 
 pytestmark = pytest.mark.skipif(not FILES, reason="../shared is not there")
 

@@ -75,6 +75,15 @@ def test_a_threshold_is_a_whole_number_from_one(
         score("Citations", {"response": ["[1]"]}, threshold=threshold)
 
 
+@pytest.mark.parametrize("citation_format", ["Bracket", "apa", "", None, ["bracket"]])
+def test_a_format_that_nobody_knows_is_refused(
+    score: Callable[..., pl.DataFrame], citation_format: object
+) -> None:
+    accepted = "'mixed', 'oai_unicode', 'bracket' or 'markdown'"
+    with pytest.raises(ConfigError, match=rf"Citations\.citation_format: got .*{accepted}"):
+        score("Citations", {"response": ["[1]"]}, citation_format=citation_format)
+
+
 def test_a_whole_threshold_may_be_written_as_a_float(score: Callable[..., pl.DataFrame]) -> None:
     result = score("citations", {"response": ["[1]", "[1] [2]"]}, threshold=2.0)
     assert result["passed"].to_list() == [False, True]

@@ -3,8 +3,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from assay.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +37,7 @@ def test_a_given_text_is_looked_for_literally(
 
 def test_without_a_text_the_reference_of_each_row_is_looked_for(score: Callable[..., pl.DataFrame]) -> None:
     rows = {"response": ["9,009 rooms", "none", "x", "x"], "expected_response": ["9,009", "9,009", None, " "]}
-    result = score("uipath-contains", rows)
+    result = score("contains", rows)
     assert result["score"].to_list() == [1.0, 0.0, None, None]
     assert result["reason"].to_list() == [None, None, "no expected_response", "no expected_response"]
 
@@ -46,7 +48,61 @@ def test_with_a_text_no_reference_is_needed(score: Callable[..., pl.DataFrame]) 
     assert result["reason"].to_list() == [None, "no response"]
 
 
-@settings(max_examples=50, deadline=None)
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"search_texts": ["ok", "all"]}, 1.0),
+        ({"search_texts": ["ok", "no"]}, 0.0),
+        ({"search_texts": ["ok", "no"], "match": "any"}, 1.0),
+        ({"search_texts": ["OK"], "case_sensitive": True}, 0.0),
+        ({"search_texts": ["ok", "no"], "negated": True}, 0.0),
+        ({"search_texts": ["ok", "no"], "negated": True, "match": "all"}, 1.0),
+        ({"search_texts": ["x", "no"], "negated": True}, 1.0),
+        ({"search_texts": [""]}, 1.0),
+    ],
+)
+def test_of_several_texts_all_are_needed_and_none_may_be_there(
+    score: Callable[..., pl.DataFrame], options: dict[str, Any], wanted: float
+) -> None:
+    assert score("Contains", {"response": ["All ok"]}, **options)["score"].item() == wanted
+
+
+def test_details_tell_which_texts_are_there(score: Callable[..., pl.DataFrame]) -> None:
+    result = score("Contains", {"response": ["b a", "", "c"]}, search_texts=["A", "b"])
+    assert result["details_json"].to_list() == [
+        '{"found":["A","b"],"missing":[]}',
+        *['{"found":[],"missing":["A","b"]}'] * 2,
+    ]
+
+
+def test_absence_is_the_opposite(score: Callable[..., pl.DataFrame]) -> None:
+    rows = {"response": ["all ok", "none", "x"], "expected_response": ["OK", "ok", None]}
+    assert score("NotContains", rows)["score"].to_list() == [0.0, 1.0, None]
+    assert score("NotContains", rows, search_texts=["x", "k"])["score"].to_list() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("options", [{"search_text": "a", "search_texts": ["a"]}, {"search_texts": []}])
+def test_searches_that_contradict_are_refused(
+    score: Callable[..., pl.DataFrame], options: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match="Contains"):
+        score("Contains", {"response": ["x"]}, **options)
+
+
+@given(
+    st.lists(st.text("ab\u00df\u1e9eS ", max_size=6), min_size=1, max_size=4),
+    st.lists(st.text("ab\u00dfs", max_size=2), min_size=1, max_size=4),
+    st.sampled_from(["any", "all"]),
+)
+def test_a_plain_loop_finds_the_same(
+    score: Callable[..., pl.DataFrame], texts: list[str], needles: list[str], match: str
+) -> None:
+    result = score("Contains", {"response": texts}, search_texts=needles, match=match)
+    together = any if match == "any" else all
+    wanted = [together(needle.casefold() in text.casefold() for needle in needles) for text in texts]
+    assert result["score"].to_list() == [float(each) for each in wanted]
+
+
 @given(st.text(), st.text(), st.text())
 def test_a_part_is_always_found(
     score: Callable[..., pl.DataFrame], before: str, part: str, after: str

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,9 +11,10 @@ from polars.testing import assert_frame_equal
 from assay.contracts.chat import ChatReply
 from assay.contracts.json_text import parse_json
 from assay.errors import ConfigError
-from evaluators.catalog import BUILT_IN, Evaluation, find_evaluator, resolve_evaluation
+from evaluators.built_in import BUILT_IN
+from evaluators.catalog import Evaluation, find_evaluator, resolve_evaluation
 from evaluators.contract import FIELDS, Evaluator, Scale
-from evaluators.runner import RESULT, Judging, run_evaluation
+from evaluators.runner import RESULT, Judging, run_evaluation, run_evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +31,69 @@ TEXTS = [
     "null",
     "\u0130\u00df",
 ]
+CALLS = [{"tool": {"plugin_name": "p", "function_name": "f"}}]
+REQUIRED: dict[str, dict[str, Any]] = {
+    "RetrievalQuery": {"selector": "a"},
+    "RetrievalResult": {"min_expected_count": 1},
+    "ToolCallSelection": {"calls": CALLS},
+    "ToolCallExecution": {"calls": CALLS},
+    "RegexMatch": {"patterns": ["P"]},
+    "Regex": {"pattern": "P"},
+    "StringCheck": {"operation": "like"},
+    "TextSimilarity": {"evaluation_metric": "fuzzy_match", "threshold": 0.5},
+    "PythonGrader": {
+        "source": "def grade(sample, item):\n    return len(sample['output_text']) / 500",
+        "threshold": 0.5,
+    },
+    "MultiGrader": {
+        "graders": {
+            "part": {
+                "type": "string_check",
+                "input": "{{sample.output_text}}",
+                "reference": "P",
+                "operation": "like",
+            }
+        },
+        "calculate_output": "part",
+        "threshold": 0.5,
+    },
+    "BinaryClassification": {"positive_class": "Paris"},
+    "MulticlassClassification": {"classes": TEXTS},
+    "ToolCallOrder": {"tool_calls_order": ["a"]},
+    "ToolCallCount": {"tool_calls_count": {"a": ["=", 1]}},
+    "ToolCallArgs": {"tool_calls": [{"name": "a", "args": {"x": 1.5}}]},
+    "ToolCallOutput": {"tool_outputs": []},
+    "ForbiddenTerms": {"terms": ["paris"]},
+    "Length": {"max": 10},
+    "StartsWith": {},
+    "JsonSchema": {"schema": {"type": "object"}},
+    "LatencyBelow": {"max_ms": 100},
+    "CostBelow": {"max_usd": 1},
+}
+JSON = {
+    "messages": "[]",
+    "tool_calls": '[{"name":"a","arguments":{}}]',
+    "tool_definitions": "[]",
+    "output_items": "[]",
+    "retrieval": "[]",
+    "actions": "[]",
+    "expected_actions": '["a"]',
+    "tool_evidence": '{"selected_functions":[],"executions":[]}',
+    "retrieved_documents": '[{"document_id":"a","relevance_score":1}]',
+    "retrieval_ground_truth": '[{"document_id":"a","query_relevance_label":2}]',
+    "latency_ms": "12.5",
+    "cost_usd": "0.5",
+    "item": '{"a":1}',
+}
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *((each.name, {}) for each in BUILT_IN),
+    *((each.name, REQUIRED.get(each.name, {})) for each in BUILT_IN),
+    ("JsonSimilarity", {"line_by_line": True, "tolerance": 0.1}),
+    ("UiPathContains", {"compat": "uipath", "line_by_line": True}),
+    *(
+        (name, {"mode": mode})
+        for name in ("F1Score", "BleuScore", "GleuScore", "RougeScore", "MeteorScore")
+        for mode in ("unicode", "compat")
+    ),
     ("ExactMatch", {"case_sensitive": True}),
     ("PartialMatch", {"mode": "compat"}),
     ("Contains", {"search_text": "p"}),
@@ -52,11 +115,15 @@ def evaluate(evaluation: Evaluation, rows: pl.DataFrame) -> pl.DataFrame:
     return asyncio.run(run_evaluation(evaluation, rows, judging)).drop("latency_ms")
 
 
-def make_rows(responses: Sequence[str | None] = TEXTS) -> pl.DataFrame:
+def make_rows(name: str, responses: Sequence[str | None] = TEXTS) -> pl.DataFrame:
     count = len(responses)
     rows = pl.DataFrame({"response": responses, "expected_response": [*TEXTS[1:], TEXTS[0]][:count]})
+    if name == "NumericMatch":  # a reference without a number is an error
+        rows = rows.with_columns(pl.all() + " 7")
     return rows.with_columns(
-        *(pl.lit(f"some {name}").alias(name) for name in FIELDS if name not in rows.columns),
+        pl.col("response").alias("part.response"),
+        pl.col("expected_response").alias("part.expected_response"),
+        *(pl.lit(JSON.get(name, f"some {name}")).alias(name) for name in FIELDS if name not in rows.columns),
         error_code=pl.lit(None, pl.String),
         error_message=pl.lit(None, pl.String),
     )
@@ -73,7 +140,7 @@ def test_names_and_aliases_are_unique_and_lead_back() -> None:
 def test_a_description_is_sound(evaluator: Evaluator) -> None:
     assert evaluator.version >= 1
     assert evaluator.summary.endswith(".")
-    assert evaluator.needs
+    assert evaluator.needs or evaluator.wants
     assert {*evaluator.needs, *evaluator.wants} <= set(FIELDS)
     assert evaluator.threshold is None or evaluator.threshold in (evaluator.thresholds or evaluator.scale)
 
@@ -81,7 +148,7 @@ def test_a_description_is_sound(evaluator: Evaluator) -> None:
 @pytest.mark.parametrize("evaluator", BUILT_IN, ids=lambda each: each.name)
 def test_unknown_options_are_refused_and_known_ones_explained(evaluator: Evaluator) -> None:
     with pytest.raises(ConfigError, match=rf"unknown option '{evaluator.name}\.bogus'"):
-        resolve_evaluation(evaluator.name, {"bogus": 1})
+        resolve_evaluation(evaluator.name, REQUIRED.get(evaluator.name, {}) | {"bogus": 1})
     assert [name for name, option in evaluator.options.model_fields.items() if not option.description] == []
 
 
@@ -89,19 +156,28 @@ def test_unknown_options_are_refused_and_known_ones_explained(evaluator: Evaluat
 def test_options_come_back_from_their_json(name: str, options: dict[str, Any]) -> None:
     evaluation = resolve_evaluation(name, options)
     again: Any = parse_json(evaluation.options_json)
-    assert resolve_evaluation(name, again | {"threshold": evaluation.threshold}) == evaluation
+    threshold = {} if evaluation.threshold is None else {"threshold": evaluation.threshold}
+    again_resolved = resolve_evaluation(name, again | threshold)
+    assert (again_resolved.options, again_resolved.threshold) == (evaluation.options, evaluation.threshold)
     assert list(again) == sorted(type(evaluation.options).model_fields)
+
+
+def decide(evaluation: Evaluation, score: float) -> bool | None:
+    threshold = evaluation.threshold
+    if threshold is None:
+        return None
+    return score >= threshold if evaluation.evaluator.higher_is_better else score <= threshold
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_scores_lie_on_the_scale_and_decide_the_pass(name: str, options: dict[str, Any]) -> None:
     evaluation = resolve_evaluation(name, options)
-    result = evaluate(evaluation, make_rows())
+    result = evaluate(evaluation, make_rows(name))
     assert result.schema == pl.Schema({n: dtype for n, dtype in RESULT.items() if n != "latency_ms"})
     assert set(result["status"]) == {"ok"}
     assert all(score in evaluation.evaluator.scale for score in result["score"])
-    assert result["passed"].to_list() == [score >= evaluation.threshold for score in result["score"]]
-    assert set(result["metric"]) == {name}
+    assert result["passed"].to_list() == [decide(evaluation, score) for score in result["score"]]
+    assert set(result["metric"]) == {evaluation.evaluator.metric or name}
     assert set(result["evaluator_version"]) == {evaluation.evaluator.version}
 
 
@@ -110,7 +186,7 @@ def test_a_null_in_a_needed_field_skips_that_row_and_names_the_field(
     name: str, options: dict[str, Any]
 ) -> None:
     evaluation = resolve_evaluation(name, options)
-    full = make_rows()
+    full = make_rows(name)
     for field in evaluation.needs:
         holes = full.with_columns(pl.when(pl.int_range(pl.len()) != 1).then(field).alias(field))
         result = evaluate(evaluation, holes)
@@ -123,7 +199,7 @@ def test_a_null_in_a_needed_field_skips_that_row_and_names_the_field(
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_an_incoming_error_stays_an_error_and_is_never_scored(name: str, options: dict[str, Any]) -> None:
     code = pl.when(pl.int_range(pl.len()) == 1).then(pl.lit("timeout"))
-    rows = make_rows([TEXTS[0], None, TEXTS[2]]).with_columns(
+    rows = make_rows(name, [TEXTS[0], None, TEXTS[2]]).with_columns(
         error_code=code, error_message=code + " after 3 s"
     )
     result = evaluate(resolve_evaluation(name, options), rows)
@@ -136,7 +212,7 @@ def test_an_incoming_error_stays_an_error_and_is_never_scored(name: str, options
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_neither_order_nor_batches_matter(name: str, options: dict[str, Any]) -> None:
     evaluation = resolve_evaluation(name, options)
-    rows = make_rows([*TEXTS[:3], None, *TEXTS[4:]])
+    rows = make_rows(name, [*TEXTS[:3], None, *TEXTS[4:]])
     whole = evaluate(evaluation, rows).drop("row")
     assert_frame_equal(evaluate(evaluation, rows.reverse()).drop("row").reverse(), whole)
     parts = pl.concat([evaluate(evaluation, part) for part in rows.iter_slices(3)])
@@ -145,8 +221,20 @@ def test_neither_order_nor_batches_matter(name: str, options: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
+def test_rows_of_several_uses_score_as_if_each_use_stood_alone(name: str, options: dict[str, Any]) -> None:
+    first, rows = resolve_evaluation(name, options), make_rows(name)
+    second = replace(first, threshold=first.evaluator.scale.low)
+    judging = Judging(LengthChat(), 3, lambda: None)
+    mixed = rows.with_columns(use=pl.int_range(pl.len(), dtype=pl.UInt32) % 2)
+    together = asyncio.run(run_evaluations([first, second], mixed, judging)).drop("latency_ms")
+    alone = [evaluate(each, rows) for each in (first, second)]
+    expected = pl.concat([alone[row % 2][row] for row in range(rows.height)])
+    assert_frame_equal(together, expected)
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_no_rows_give_no_rows(name: str, options: dict[str, Any]) -> None:
-    assert evaluate(resolve_evaluation(name, options), make_rows([])).height == 0
+    assert evaluate(resolve_evaluation(name, options), make_rows(name, [])).height == 0
 
 
 def test_a_scale_knows_its_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from assay.contracts.chat import ChatReply
 from assay.errors import CallError, EndpointError
-from evaluators.catalog import BUILT_IN
+from evaluators.built_in import BUILT_IN
 from evaluators.contract import JudgeEvaluator
 from evaluators.judging import build_request, read_prompt
 

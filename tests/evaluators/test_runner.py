@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
     from assay.contracts.chat import Chat
 
-FACTS: dict[str, Any] = {"summary": "For tests.", "needs": ("response",), "options": Options}
-EVERYTHING = Scale(-100.0, 100.0)
+FACTS: dict[str, Any] = {
+    "summary": "For tests.",
+    "needs": ("response",),
+    "options": Options,
+    "scale": Scale(-100.0, 100.0),
+}
 
 
 class CountingChat:
@@ -55,6 +59,14 @@ def run(
     evaluation = Evaluation(evaluator, Options(), threshold, evaluator.name)
     judging = Judging(chat, 2, lambda: None) if chat else None
     return asyncio.run(run_evaluation(evaluation, pl.DataFrame({"response": responses}), judging))
+
+
+@pytest.mark.parametrize(("score", "high"), [(1.5, 1.0), (-0.5, None), (float("inf"), 1.0)])
+def test_a_score_off_the_scale_is_an_error(score: float, high: float | None) -> None:
+    result = run(scores([0.5, score], scale=Scale(0.0, high)), ["a", "b"], threshold=0.5)
+    assert result["status"].to_list() == ["ok", "error"]
+    assert result["score"].to_list() == [0.5, None]
+    assert result["error_code"].to_list() == [None, "off_scale"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +102,7 @@ def test_a_low_score_passes_where_lower_is_better() -> None:
         (pl.col("nothing").alias("score"), "ColumnNotFoundError: "),
         (pl.col("response").alias("label"), "ColumnNotFoundError: "),
         (pl.col("response").alias("score"), "InvalidOperationError: "),
-        (pl.lit(1.0).alias("score"), "ValueError: 1 scores for 2 rows"),
+        (pl.lit(1.0).alias("score"), "ShapeError: "),
     ],
 )
 def test_a_column_evaluator_that_fails_makes_its_rows_errors(measured: pl.Expr, message: str) -> None:
@@ -107,7 +119,7 @@ def test_a_row_evaluator_fails_for_its_row_alone() -> None:
             float(fields["response"] or ""), label="n", reason="why", details={"b": 1, "a": [True]}
         )
 
-    result = run(RowEvaluator(name="Rows", **FACTS, scale=EVERYTHING, judge=judge), ["4", "four", "2"])
+    result = run(RowEvaluator(name="Rows", **FACTS, judge=judge), ["4", "four", "2"])
     assert result["score"].to_list() == [4.0, None, 2.0]
     assert result["passed"].to_list() == [True, None, False]
     assert result["error_message"][1] == "ValueError: could not convert string to float: 'four'"

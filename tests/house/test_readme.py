@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay.cli.app import run_app
-from evaluators.catalog import BUILT_IN, find_evaluator
+from assay.cli.guide import write_guide
+from evaluators.built_in import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,19 +33,20 @@ def test_the_python_example_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_the_commands_run_in_the_order_they_stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    for folder in ("data", "docs"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
-    assert len(RUNNABLE) == 5
+    assert len(RUNNABLE) == 6
     codes = {line: run_app(shlex.split(line)[1:]) for line in RUNNABLE}
     assert set(codes.values()) == {0}, codes
 
 
 def test_the_table_of_evaluators_is_the_catalog() -> None:
-    rows = [line.strip("| \n").split(" | ") for line in README.splitlines() if line.startswith("| ")]
-    listed = {row[0]: row for row in rows if row[0][0].isupper()}
-    assert list(listed) == [evaluator.name for evaluator in BUILT_IN]
-    for evaluator in BUILT_IN:
-        row = listed[evaluator.name]
-        assert all(field in row[1] for field in evaluator.needs)
-        assert row[3] == f"at {evaluator.threshold:g}"
-        assert find_evaluator(row[4].strip("`")).name == evaluator.name
+    table = README.split("## Evaluators")[1].split("| from | evaluators |")[1].split("\n\n")[0]
+    cells = [line.strip("| ").split(" | ")[1] for line in table.splitlines()[2:]]
+    listed = re.findall(r"\b[A-Z]\w+", " ".join(cells))
+    assert listed == [evaluator.name for evaluator in BUILT_IN]
+
+
+def test_the_guide_to_the_evaluators_is_what_the_catalog_says() -> None:
+    assert (ROOT / "docs/evaluators.md").read_text(encoding="utf-8").strip() == write_guide(BUILT_IN).strip()

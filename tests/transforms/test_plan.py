@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -26,6 +26,7 @@ class Evaluation:
     options_json: str
     threshold: float | None = 0.5
     fields: tuple[str, ...] = ("query", "context")
+    mapping: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Catalog:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.json_text import JsonValue, Number, dump_json, parse_json
@@ -83,7 +83,6 @@ def test_a_document_comes_back_with_the_same_rows(workshop: Any, list_rows: Any,
 
 
 @pytest.mark.parametrize("form", ["m365", "foundry", "uipath"])
-@settings(max_examples=40)
 @given(root=ROOTS)
 def test_nothing_of_an_item_vanishes_unsaid(workshop: Any, form: str, root: dict[str, Any]) -> None:
     with workshop() as shop:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.contracts.documents import EvaluatorUse, parse_uses
@@ -83,7 +83,6 @@ def _rows(list_rows: Any, document: Any) -> list[Any]:
 
 
 @given(evaluations=EVALUATIONS)
-@settings(max_examples=50)
 def test_a_project_comes_back_as_it_was(workshop: Any, list_rows: Any, evaluations: list[Any]) -> None:
     with workshop() as shop:
         for name, body in EVALUATORS.items():

@@ -2,25 +2,14 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections import Counter
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from evaluators.text import UNCOMPOSED, compose, count_overlap, fold_case, split_compat, split_words
+from evaluators.text.columns import UNCOMPOSED, compose, fold_case
+from evaluators.text.plain import list_tokens
 
 SURROGATES = range(0xD800, 0xE000)
-BAGS = st.lists(st.sampled_from(["a", "b", "ab", "", "\u00e9", "e\u0301", "\U0001f44d"]), max_size=12)
-
-
-def split(text: str) -> list[str]:
-    return split_words(pl.DataFrame({"text": [text]}))["text"].to_list()[0]
-
-
-def split_like_sdk(text: str) -> list[str]:
-    return split_compat(pl.DataFrame({"text": [text]}))["text"].to_list()[0]
 
 
 def test_every_character_is_folded_as_python_does() -> None:
@@ -68,7 +57,7 @@ def test_composition_works_in_a_column_with_one_loose_accent() -> None:
         ("a.1 1.a 'quoted' rock'n'roll", ["a", "1", "1", "a", "quoted", "rock'n'roll"]),
         ("\u6771\u4eac\u306f\u3001\u65e5\u672c\u3002", list("\u6771\u4eac\u306f\u65e5\u672c")),
         ("abc\u6f22\u5b57def\u3005\u30ab\u30bf", ["abc", *"\u6f22\u5b57", "def", *"\u3005\u30ab\u30bf"]),
-        ("\u304b\u3099\u3001", ["\u304b\u3099"]),
+        ("\u304b\u3099\u3001", ["\u304c"]),
         ("\u0e01\u0e49\u0e32\u0e27 \u0e51\u0e52", ["\u0e01\u0e49", "\u0e32", "\u0e27", "\u0e51\u0e52"]),
         ("\ud55c\uad6d\uc5b4 \ub9d0", ["\ud55c\uad6d\uc5b4", "\ub9d0"]),
         ("\u0928\u092e\u0938\u094d\u0924\u0947", ["\u0928\u092e\u0938\u094d\u0924\u0947"]),
@@ -82,7 +71,7 @@ def test_composition_works_in_a_column_with_one_loose_accent() -> None:
     ],
 )
 def test_words_follow_uax_29_and_their_script(text: str, tokens: list[str]) -> None:
-    assert split(text) == tokens
+    assert list_tokens(pl.Series([text]), "unicode", case_sensitive=True) == [tokens]
 
 
 @pytest.mark.parametrize(
@@ -98,15 +87,4 @@ def test_words_follow_uax_29_and_their_script(text: str, tokens: list[str]) -> N
     ],
 )
 def test_compat_words_have_the_borders_of_python(text: str, tokens: list[str]) -> None:
-    assert split_like_sdk(text) == tokens
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(BAGS, BAGS), min_size=1, max_size=6))
-def test_overlap_counts_each_token_as_often_as_both_sides_have_it(
-    pairs: list[tuple[list[str], list[str]]],
-) -> None:
-    schema = {"left": pl.List(pl.String), "right": pl.List(pl.String)}
-    tokens = pl.DataFrame(pairs, schema=schema, orient="row")
-    wanted = [(Counter(left) & Counter(right)).total() for left, right in pairs]
-    assert count_overlap(tokens, "left", "right").to_list() == wanted
+    assert list_tokens(pl.Series([text]), "f1", case_sensitive=True) == [tokens]

@@ -1,0 +1,75 @@
+"""Outcomes: what a verdict, or the failure of an evaluation, leaves in the columns of its row."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+from assay.contracts.json_text import dump_json
+from assay.errors import CallError, SetupError, UndecidedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.contracts.chat import ChatReply
+    from evaluators.contract import Verdict
+
+Outcome: TypeAlias = "dict[str, object]"
+"""Some columns of a result, for one row."""
+
+
+def describe_failure(error: Exception | SystemExit) -> Outcome:
+    """Say what failed; faults of the set-up are raised again, as they end the run."""
+    if isinstance(error, SetupError | UndecidedError):
+        raise error
+    if isinstance(error, CallError):
+        return {"error_code": error.code, "error_message": _clean(error.message)}
+    try:
+        told = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an exception of a user's own that cannot be written
+        told = type(error).__name__
+    return {"error_code": "evaluator_error", "error_message": _clean(told)}
+
+
+def describe_verdict(verdict: Verdict) -> Outcome:
+    """Return what a verdict says.
+
+    Raises:
+        ValueError: The score is NaN or infinite.
+        TypeError: A part of the verdict is not what it should be.
+    """
+    score = None if verdict.score is None else float(verdict.score)
+    if score is not None and not math.isfinite(score):
+        raise ValueError(f"the score {score}")
+    outcome: Outcome = {
+        "score": score,
+        "label": _clean(verdict.label),
+        "reason": _clean(verdict.reason),
+        "details_json": None if verdict.details is None else _clean(dump_json(verdict.details)),
+        "prompt_sha": verdict.prompt_sha,
+    }
+    return outcome | describe_replies(verdict.replies) if verdict.replies else outcome
+
+
+def describe_replies(replies: Sequence[ChatReply]) -> Outcome:
+    """Name the model that spoke last, and add up tokens; null where no reply tells them."""
+    spent = [reply.input_tokens for reply in replies if reply.input_tokens is not None]
+    written = [reply.output_tokens for reply in replies if reply.output_tokens is not None]
+    return {
+        "judge_model": replies[-1].model if replies else None,
+        "input_tokens": sum(spent) if spent else None,
+        "output_tokens": sum(written) if written else None,
+    }
+
+
+def _clean(text: str | None) -> str | None:
+    """Write half surrogates, which no column of text can hold, as escapes.
+
+    Raises:
+        TypeError: It is no text.
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's evaluator may say anything
+        raise TypeError(f"a {type(text).__name__} where a text is due")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
