@@ -45,11 +45,6 @@ SOURCES: dict[str, tuple[Source, ...]] = {
 MAPPED_JSON = frozenset({"messages", "tool_calls", "tool_definitions"})  # mapped, they have to be lists
 
 
-def source_column(field: str) -> str:
-    """Return the first column a field comes from, empty where it comes from the source row alone."""
-    return next((source for source in list_sources(field) if isinstance(source, str)), "")
-
-
 def list_sources(field: str) -> tuple[Source, ...]:
     """Return the sources of a field; a field in a field, `part.response`, has those of its last name."""
     return SOURCES[field.rpartition(".")[2]]

@@ -33,8 +33,8 @@ _MANY, _END = np.uint32(tables.MANY), np.uint32(tables.END << tables.CLASS_SHIFT
 _SAVE, _RESTORE, _BACK, _STATE = (_U(n) for n in (tables.SAVE, tables.RESTORE, tables.BACK, tables.STATE))
 _RARE = _SAVE | _RESTORE | _BACK
 
-_PAIRS, _FOURS = _U(0x5555555555555555), _U(0x3333333333333333)
-_EIGHTS, _BYTES = _U(0x0F0F0F0F0F0F0F0F), _U(0x0101010101010101)
+_PAIRS, _FOURS, _EIGHTS = _U(0x5555555555555555), _U(0x3333333333333333), _U(0x0F0F0F0F0F0F0F0F)
+_BYTES = _U(0x0101010101010101)
 _TURN, _WORD = _U(1 << 32), 64  # more than there are tokens in a text; bits
 _WORD_SLOTS = 128  # of a table for the tokens of one word of bits
 _WORD_SHIFT = _U(64 - 7)
