@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check types docs bench bench-load bench-evaluators fuzz clean
+.PHONY: demo test check types docs bench bench-load bench-evaluators bench-calls fuzz clean
 
 demo: .venv/run-ready
 	@sh docs/demo.sh $(BIN)/assay
@@ -24,6 +24,12 @@ bench-load: .venv/dev-ready
 
 bench-evaluators: .venv/dev-ready .venv-bench/ready
 	$(BIN)/python tests/bench/metrics.py .venv-bench/bin/python 10000 100000 1000000
+
+bench-calls: .venv/dev-ready
+	$(BIN)/python tests/bench/calls.py 12000 32 128 512
+	$(BIN)/python tests/bench/limits.py
+	$(BIN)/python tests/bench/kills.py
+	$(BIN)/python tests/bench/ledger.py 10000000
 
 docs: .venv/dev-ready
 	$(BIN)/assay evaluators --format md --out docs/evaluators.md

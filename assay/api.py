@@ -10,20 +10,31 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from pydantic import TypeAdapter
 
-from assay.config import DEFAULT_STORE
+from assay.config import DEFAULT_STORE, Reading
 from assay.contracts.arrow import to_arrow
+from assay.contracts.hiding import refuse_secrets
 from assay.contracts.tables import SAMPLES, SCORES, Table
 from assay.engine.commit import Outcome, judge_errors
 from assay.engine.driver import ENGINE as LOCAL
-from assay.engine.driver import commit_stopped, drive, drive_ahead, give_up, run_coroutine
+from assay.engine.driver import (
+    commit_stopped,
+    describe_stop,
+    drive,
+    drive_ahead,
+    give_up,
+    name_resume,
+    run_coroutine,
+)
 from assay.engine.prefect_api import check_api, find_api_url, hush_prefect, temporary_server
 from assay.engine.prepare import Preparation, Prepared, begin, prepare
+from assay.engine.resume import find_outcome, open_resumed, settle_request
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
 from assay.errors import ConfigError, SetupError, UndecidedError
 from assay.settings import ENGINES, Engine, ReadSettings, Settings, make_config
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
+from assay.store.locking import lock_run
 from assay.store.parts import scan_parts
 
 if TYPE_CHECKING:
@@ -34,6 +45,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from assay.config import RunConfig
+
+CHANGES = {
+    **{name: name for name in ("concurrency", "timeout_s", "rpm", "tpm", "max_wait_s", "deadline_s")},
+    **{name: name for name in ("max_cost", "prices", "reuse", "max_errors", "name", "labels")},
+    "max_tokens_total": "max_tokens",
+    "allow_graders_network": "allow_graders_network",
+}
+"""Settings that a resumed run takes anew, with their names in the configuration."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +116,14 @@ def run(*datasets: str | Path, **settings: Unpack[Settings]) -> Run:
     Raises:
         SetupError: Nothing was scored; the message says what to change.
     """
-    config = make_config([str(dataset) for dataset in datasets], settings)
     engine = choose_engine(settings.get("engine"))
-    outcome = start(open_run(config, engine=engine), engine=engine, monitor=Silent())
-    return Run(outcome.run_id, config.store, outcome.exit_code, outcome.message)
+    names = [str(dataset) for dataset in datasets]
+    if "resume" in settings:
+        prepared = resume(names, settings)
+    else:
+        prepared = open_run(make_config(names, settings), engine=engine)
+    outcome = start(prepared, engine=engine, monitor=Silent())
+    return Run(outcome.run_id, str(prepared.folder.store.root), outcome.exit_code, outcome.message)
 
 
 def query(sql: str, *, store: str | Path = DEFAULT_STORE) -> pl.DataFrame:
@@ -172,15 +195,56 @@ def open_run(
             raise
 
 
+def resume(datasets: list[str], settings: Settings) -> Prepared:
+    """Open the run that `settings` name under `resume`.
+
+    Settings of how a run goes, such as `concurrency` or `max_cost`, take the place of those of the run. With
+    any other, the whole command has to be that of the run.
+
+    Raises:
+        ConfigError: There is no such run, or dataset or configuration are not those of the run.
+    """
+    usual = Reading().model_dump()
+    given = {
+        name: value
+        for name, value in settings.items()
+        if value not in (None, [], {}, ()) and (name not in usual or value != usual[name])
+    }
+    refuse_secrets(given)
+    reference, store = str(given.pop("resume")), str(settings.get("store", DEFAULT_STORE))
+    changes = {CHANGES[name]: given.pop(name) for name in CHANGES if name in given}
+    if "max_errors" in changes:
+        changes["max_errors"] = str(changes["max_errors"])
+    asked = datasets or given.keys() - {"store", "engine", "config"}
+    config = make_config(datasets, settings) if asked else None
+    return open_resumed(reference, config, changes, store)
+
+
 def start(prepared: Prepared | Preparation, *, engine: Engine, monitor: Monitor) -> Outcome:
-    """Run a run that `open_run` prepared to its end with an engine."""
-    if isinstance(prepared, Preparation):
-        return drive_ahead(prepared, monitor)
-    if engine == LOCAL:
-        return drive(prepared, monitor)
-    with listening(_interrupt) as request:
+    """Run a run that `open_run` or `resume` opened to its end with an engine; one that is done is left alone.
+
+    Raises:
+        StoreError: Another process works on the run.
+    """
+    with lock_run(prepared.folder):
+        if isinstance(prepared, Preparation):
+            return drive_ahead(prepared, monitor)
+        if (outcome := find_outcome(prepared)) is not None:
+            return outcome
+        settle_request(prepared)
+        return drive(prepared, monitor) if engine == LOCAL else _start_apart(prepared)
+
+
+def _start_apart(prepared: Prepared) -> Outcome:
+    def stop() -> None:
+        from assay.engine.steps import stop_calls
+
+        if not stop_calls(prepared.folder.run_id):
+            raise KeyboardInterrupt
+
+    with listening(stop, name_resume(prepared)) as request:
         try:
-            return _start_flow(prepared)
+            outcome = _start_flow(prepared)
         except (SetupError, UndecidedError) as error:
             give_up(prepared, error, engine="prefect")
         except BaseException as error:
@@ -189,6 +253,7 @@ def start(prepared: Prepared | Preparation, *, engine: Engine, monitor: Monitor)
             if number not in EXIT_CODES:
                 raise
             return commit_stopped(prepared, Signals(number), engine="prefect")
+    return outcome if request.signal is None else describe_stop(prepared, request.signal)
 
 
 def _start_flow(prepared: Prepared) -> Outcome:

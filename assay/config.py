@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 DEFAULT_STORE = ".assay"
 MOST_ROWS = 2**40
-TargetKind = Literal["stored", "openai", "azure"]
+TargetKind = Literal["stored", "openai", "azure", "python", "cmd", "http"]
 
 
 class _Config(BaseModel):
@@ -28,6 +28,8 @@ class Endpoint(_Config):
         base_url: Root of the API; None: the provider's own variable or default.
         api_key_env: Environment variable that holds the key; None: the provider's usual one.
         api_version: Azure API version, as text.
+        api: Which of the two ways to ask, chat completions or responses.
+        stream: Whether answers come in pieces.
     """
 
     model: str = Field(min_length=1)
@@ -35,6 +37,8 @@ class Endpoint(_Config):
     base_url: str | None = None
     api_key_env: str | None = None
     api_version: str | None = None
+    api: Literal["chat", "responses"] = "chat"
+    stream: bool = False
 
     @field_validator("base_url")
     @classmethod
@@ -52,25 +56,76 @@ class Endpoint(_Config):
         return value
 
 
+class Sampling(_Config):
+    """How a model draws its answers; what is None or empty is left to the server.
+
+    Attributes:
+        stop: Texts that end an answer.
+        params: Further parameters of the API, by their names there.
+    """
+
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_ROWS)
+    stop: tuple[str, ...] = ()
+    params: dict[str, JsonValue] = {}
+
+
 class Target(_Config):
     """Where the answers come from.
 
     Attributes:
         kind: What answers.
         endpoint: The model, where one answers.
+        place: `FILE.py:FUNCTION`, a command line, or the TOML file of an HTTP service, where one answers.
+        place_sha256: Hash of the file of `place`, so that a changed one counts as another target.
         system: System message that opens every conversation.
         prompt: Template of what is sent for an item: a text, or JSON messages; None: its query or messages.
+        sampling: How the model draws.
     """
 
     kind: TargetKind = "stored"
     endpoint: Endpoint | None = None
+    place: str | None = None
+    place_sha256: str | None = None
     system: str | None = None
     prompt: str | None = None
+    sampling: Sampling = Sampling()
 
     @property
     def name(self) -> str:
-        """What to call the target in lists: its model, or `stored`."""
-        return self.endpoint.model if self.endpoint else self.kind
+        """What to call the target in lists: its model or place, or `stored`."""
+        return self.endpoint.model if self.endpoint else self.place or self.kind
+
+
+class Limits(_Config):
+    """How fast and how far calls may go.
+
+    Attributes:
+        rpm: Requests a minute that one endpoint is sent at most.
+        tpm: Tokens a minute.
+        max_wait_s: Longest wait that a server may ask for; a longer one is an error of the row.
+        deadline_s: Seconds after which no further call is made.
+        max_cost: US dollars that may be spent.
+        max_tokens: Tokens that may be spent, in and out.
+        prices: JSON file of prices; None: those that come with assay.
+        order_seed: Seed of the order in which items are taken under a budget; None: they are as in the file.
+    """
+
+    rpm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tpm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_wait_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    deadline_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=1, lt=2**63)
+    prices: str | None = None
+    order_seed: int | None = 0
+
+    @property
+    def is_budget(self) -> bool:
+        """Whether money, tokens or time may end a run before its last item."""
+        return not (self.max_cost is None and self.max_tokens is None and self.deadline_s is None)
 
 
 class Selection(_Config):
@@ -138,6 +193,11 @@ class RunConfig(_Config):
         allow_graders_network: Whether Python graders run where the network cannot be cut.
         options: Evaluator name to option name to value; `threshold` is one of them.
         mapping: `FIELD` or `EVALUATOR.FIELD` to template.
+        trials: How often every conversation is held.
+        concurrency: Most calls under way at one time; None: chosen by the kind of target.
+        timeout_s: Seconds that one call may take.
+        limits: How fast and how far calls may go.
+        reuse: Whose identical answers are taken: a run id, `all`, or an age such as `90d`; None: nobody's.
         max_errors: `N` or `P%` of evaluations that may end in an error.
         batch_size: Rows of a batch; None: chosen by the kind of work.
     """
@@ -154,8 +214,11 @@ class RunConfig(_Config):
     options: dict[str, dict[str, JsonValue]] = {}
     mapping: dict[str, str] = {}
     selection: Selection = Selection()
-    concurrency: int = Field(default=32, ge=1, le=10_000)
+    trials: int = Field(default=1, ge=1, le=10_000)
+    concurrency: int | None = Field(default=None, ge=1, le=10_000)
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    limits: Limits = Limits()
+    reuse: str | None = None
     batch_size: int | None = Field(default=None, ge=1, le=MOST_ROWS)
     max_errors: str = "0"
     name: str | None = None

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from assay.contracts.chat import ChatReply
+
 MAX_NAMES = 12  # a message never lists more names than a reader can scan
 
 
@@ -132,11 +134,12 @@ class CallError(AssayError):
     Attributes:
         code: Short stable name, such as `timeout`, `html_body` or `no_choices`.
         attempts: How many requests were sent before giving up.
+        reply: What the server answered all the same, such as a text that was cut off; counts in the usage.
     """
 
-    def __init__(self, code: str, message: str, *, attempts: int = 1) -> None:
+    def __init__(self, code: str, message: str, *, attempts: int = 1, reply: ChatReply | None = None) -> None:
         """Keep the parts and compose `code: message`."""
-        self.code, self.message, self.attempts = code, message, attempts
+        self.code, self.message, self.attempts, self.reply = code, message, attempts, reply
         super().__init__(f"{code}: {message}")
 
 

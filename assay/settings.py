@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from pydantic import ValidationError
 
-from assay.config import DEFAULT_STORE, Reading, RunConfig, Selection
-from assay.errors import ConfigError, list_names
+from assay.config import DEFAULT_STORE, Limits, Reading, RunConfig, Selection
+from assay.contracts.hiding import refuse_secrets
+from assay.errors import ConfigError
+from assay.parties import expand_names, make_judge, make_target
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
 Engine = Literal["local", "prefect"]
 ENGINES: tuple[Engine, ...] = ("local", "prefect")
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+_NUMBER, _UNIT = r"(?:\d+(?:\.\d*)?|\.\d+)", "(?:ms|[smhd])"
+_SETTING_OF = {"max_tokens": "max_tokens_total"}  # where a limit is called otherwise than its setting
 
 
 class ReadSettings(TypedDict, total=False):
@@ -30,16 +37,33 @@ class ReadSettings(TypedDict, total=False):
 
 
 class Settings(ReadSettings, total=False):
-    """Keyword arguments of `run`; the names are those of the command line."""
+    """Keyword arguments of `run`; the names are those of the command line.
+
+    Times are seconds, or texts such as `90s`, `15m`, `2h`.
+    """
 
     target: str
     model: str
     base_url: str
-    judge: str
-    judge_base_url: str
+    api_version: str
+    api_key_env: str
+    responses_api: bool
+    stream: bool
     system: str
     prompt_template: str | Path
+    temperature: float
+    top_p: float
+    seed: int
+    max_output_tokens: int
+    stop: str | list[str]
+    params: dict[str, JsonValue]
+    trials: int
     responses: str | Path
+    config: str | Path
+    judge: str
+    judge_base_url: str
+    judge_api_version: str
+    judge_api_key_env: str
     evaluators: str | list[str]
     own_evaluators: list[str]
     allow_graders_network: bool
@@ -50,7 +74,17 @@ class Settings(ReadSettings, total=False):
     failed_of: str
     limit: int
     concurrency: int
-    timeout_s: float
+    timeout_s: float | str
+    rpm: float
+    tpm: float
+    max_wait_s: float | str
+    deadline_s: float | str
+    max_cost: float
+    max_tokens_total: int
+    prices: str | Path
+    order_seed: int
+    reuse: str
+    resume: str
     batch_size: int
     max_errors: str | int
     name: str
@@ -62,33 +96,77 @@ class Settings(ReadSettings, total=False):
 def make_config(datasets: list[str], settings: Settings) -> RunConfig:
     """Build the checked configuration of a run from flat settings.
 
+    Args:
+        datasets: Files, globs or folders.
+        settings: What was asked for; None counts as not given. `engine` and `resume` say how to run, and
+            are nothing of the configuration.
+
     Raises:
         ConfigError: A value is not acceptable; the message names the setting.
     """
     _check_names(datasets, settings)
+    refuse_secrets({**settings, "datasets": datasets})
+    settings = expand_names(cast("Settings", {k: v for k, v in settings.items() if v is not None}))
     asked, adds = _split_evaluators(settings.get("evaluators"))
-    responses = settings.get("responses")
     fields: dict[str, object] = {
         "datasets": tuple(datasets),
         "reading": {key: settings[key] for key in Reading.model_fields if key in settings},
-        "responses": None if responses is None else str(responses),
-        "target": _make_target(settings),
-        "judge": _make_judge(settings),
+        "target": make_target(settings),
+        "judge": make_judge(settings),
         "evaluators": asked,
         "add_evaluators": adds,
         "own_evaluators": tuple(map(_locate, settings.get("own_evaluators", ()))),
         "options": settings.get("options", {}),
         "mapping": settings.get("mapping", {}),
         "selection": {key: settings.get(key) for key in Selection.model_fields},
+        "limits": _make_limits(settings),
         "max_errors": str(settings.get("max_errors", "0")),
         "labels": tuple(settings.get("labels", ())),
         "store": str(settings.get("store", DEFAULT_STORE)),
     }
-    plain = {"allow_graders_network", "concurrency", "timeout_s", "batch_size", "name"}
+    if "responses" in settings:
+        fields["responses"] = str(settings["responses"])
+    if "timeout_s" in settings:
+        fields["timeout_s"] = read_seconds("timeout", settings["timeout_s"])
+    refuse_secrets(fields)
+    plain = {"allow_graders_network", "trials", "concurrency", "reuse", "batch_size", "name"}
     try:
         return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
     except ValidationError as error:
         raise ConfigError(_describe(error)) from error
+
+
+def read_seconds(option: str, value: float | str) -> float:
+    """Read a time.
+
+    Args:
+        option: What it is for, for the message.
+        value: Seconds, or a text with units: `500ms`, `90s`, `15m`, `2h`, `1h30m`, `1d`.
+
+    Raises:
+        ConfigError: It is no such text.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower()
+    if re.fullmatch(_NUMBER, text):
+        return float(text)
+    if not re.fullmatch(rf"({_NUMBER}{_UNIT})+", text):
+        raise ConfigError(f"{option}: {value!r} is no time; write seconds, or such as 90s, 15m, 2h, 1h30m")
+    return sum(float(number) * SECONDS[unit] for number, unit in re.findall(f"({_NUMBER})({_UNIT})", text))
+
+
+def _make_limits(settings: Settings) -> dict[str, object]:
+    plain = {name: _SETTING_OF.get(name, name) for name in Limits.model_fields}
+    given: dict[str, object] = {**settings}
+    limits = {name: given[setting] for name, setting in plain.items() if setting in given}
+    if "max_wait_s" in settings:
+        limits["max_wait_s"] = read_seconds("max-wait", settings["max_wait_s"])
+    if "deadline_s" in settings:
+        limits["deadline_s"] = read_seconds("deadline", settings["deadline_s"])
+    if "prices" in settings:
+        limits["prices"] = str(settings["prices"])
+    return limits
 
 
 def _check_names(datasets: list[str], settings: Settings) -> None:
@@ -117,47 +195,14 @@ def _locate(place: str) -> str:
 
 
 def _describe(error: ValidationError) -> str:
-    problems = [(each["loc"][-1], each["msg"].removeprefix("Value error, ")) for each in error.errors()]
-    return "; ".join(f"{setting}: {problem}" for setting, problem in problems)
+    found = [(_name(each["loc"]), each["msg"].removeprefix("Value error, ")) for each in error.errors()]
+    return "; ".join(dict.fromkeys(f"{setting}: {problem}" for setting, problem in found))
 
 
-def _make_target(settings: Settings) -> dict[str, object]:
-    kind = settings.get("target", "openai" if "model" in settings else "stored")
-    if kind == "stored":
-        _refuse_idle(settings)
-        return {"kind": kind}
-    if "responses" in settings:
-        raise ConfigError("--responses gives stored answers and --model asks for new ones; choose one")
-    if "model" not in settings:
-        raise ConfigError(f"--target {kind} needs --model MODEL")
-    provider = "azure" if kind == "azure" else "openai"
-    endpoint = {"model": settings["model"], "provider": provider, "base_url": settings.get("base_url")}
-    prompt = _read_prompt(settings.get("prompt_template"))
-    return {"kind": kind, "endpoint": endpoint, "system": settings.get("system"), "prompt": prompt}
-
-
-def _read_prompt(path: str | Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--prompt-template {path}: cannot be read: {error}") from error
-
-
-def _refuse_idle(settings: Settings) -> None:
-    """Refuse what stored answers have no use for, since it was meant to do something."""
-    idle = [name for name in ("model", "system", "prompt_template") if name in settings]
-    if "base_url" in settings and "judge" not in settings:
-        idle.append("base_url")
-    if idle:
-        raise ConfigError(f"stored answers use no {list_names(idle)}; leave it out, or name a --model")
-
-
-def _make_judge(settings: Settings) -> dict[str, object] | None:
-    judge = settings.get("judge")
-    if judge is None:
-        return None
-    base_url = settings.get("judge_base_url", settings.get("base_url"))
-    provider = "azure" if judge.startswith("azure:") else "openai"
-    return {"model": judge.removeprefix("azure:"), "provider": provider, "base_url": base_url}
+def _name(place: tuple[int | str, ...]) -> str:
+    """Return the setting that a place in the configuration comes from."""
+    if place[0] == "judge":
+        return "judge" if place[-1] == "model" else f"judge_{place[-1]}"
+    inner = place[:1] if place[0] in {"options", "mapping"} else reversed(place)
+    names = [_SETTING_OF.get(str(part), str(part)) for part in inner]
+    return next((name for name in names if name in Settings.__annotations__), str(place[0]))

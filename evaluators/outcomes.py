@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeAlias
 
+from assay.contracts.chat import Usage
 from assay.contracts.json_text import dump_json
 from assay.errors import CallError, SetupError, UndecidedError
 
@@ -52,13 +53,15 @@ def describe_verdict(verdict: Verdict) -> Outcome:
 
 
 def describe_replies(replies: Sequence[ChatReply]) -> Outcome:
-    """Name the model that spoke last, and add up tokens; null where no reply tells them."""
-    spent = [reply.input_tokens for reply in replies if reply.input_tokens is not None]
-    written = [reply.output_tokens for reply in replies if reply.output_tokens is not None]
+    """Name the model that spoke last, and add up tokens and money; null where no reply tells them."""
+    spent = Usage()
+    for reply in replies:
+        spent = spent.plus(reply.usage)
     return {
         "judge_model": replies[-1].model if replies else None,
-        "input_tokens": sum(spent) if spent else None,
-        "output_tokens": sum(written) if written else None,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cost_usd": spent.cost_usd,
     }
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from assay.chat.pool import run_jobs
 from assay.contracts.tables import SCORES, Status
-from assay.errors import ConfigError
+from assay.errors import CallError, ConfigError
 from assay.sandbox.graders import stop_graders
 from evaluators.contract import ColumnEvaluator, JudgeEvaluator, RowEvaluator
 from evaluators.marking import mark_rows, refuse_scores
@@ -65,7 +65,12 @@ class _Recorder:
         self.replies: list[ChatReply] = []
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        reply = await self._chat.complete(request)
+        try:
+            reply = await self._chat.complete(request)
+        except CallError as error:
+            if error.reply is not None:
+                self.replies.append(error.reply)
+            raise
         self.replies.append(reply)
         return reply
 

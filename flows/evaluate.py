@@ -6,7 +6,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
-from assay.engine.steps import commit_prepared, load_prepared, prepare_file, work_batch
+from assay.engine.steps import commit_prepared, load_prepared, prepare_file, shared_tools, work_batch
 
 
 @task(name="batch", task_run_name="batch-{index}", cache_policy=NO_CACHE, persist_result=False)
@@ -31,6 +31,7 @@ async def evaluate(config: str = "", store: str = "", run_id: str = "") -> dict[
     """
     prepared = load_prepared(store, run_id) if run_id else prepare_file(config)
     root, name = str(prepared.folder.store.root), prepared.request.run_id
-    for index in range(prepared.request.batches):
-        await evaluate_batch(root, name, index)
-    return asdict(commit_prepared(root, name, engine="prefect", flow_run_id=str(flow_run.id)))
+    async with shared_tools(root, name):
+        for index in range(prepared.request.batches):
+            await evaluate_batch(root, name, index)
+        return asdict(commit_prepared(root, name, engine="prefect", flow_run_id=str(flow_run.id)))

@@ -186,8 +186,9 @@ def _check_sample(place: str, reference: Reference, *, has_target: bool) -> None
     head = str(reference.path[0]) if reference.path else ""
     if head in _ELSEWHERE:
         raise ConfigError(f"{place}: answers hold no {head}; write {_ELSEWHERE[head]}")
-    if head not in SAMPLE_TEXT and head not in SAMPLE_JSON:
-        raise ConfigError.unknown("field of sample", head, (*SAMPLE_TEXT, *SAMPLE_JSON), where=place)
+    known = (*SAMPLE_TEXT, *SAMPLE_JSON, "usage")
+    if head not in known:
+        raise ConfigError.unknown("field of sample", head, known, where=place)
     if head in SAMPLE_TEXT and len(reference.path) > 1:
         raise ConfigError(f"{place}: sample.{head} is text without members; output_json reads JSON answers")
     if not has_target:

@@ -25,13 +25,11 @@ def summarise(scores: pl.LazyFrame, items: pl.LazyFrame, run_id: str) -> pl.Data
     Returns:
         SUMMARY, evaluators in name order, the slice `all` first.
     """
-    labels = items.select("item_id", "turn", "category")
-    sliced = scores.join(labels, on=["item_id", "turn"], how="left")
-    overall = _count(sliced, []).with_columns(slice=pl.lit("all"), value=pl.lit(None, pl.String))
+    labels = items.filter(pl.col("category").is_not_null()).select("item_id", "turn", "category")
+    sliced = scores.join(labels, on=["item_id", "turn"])
+    overall = _count(scores, []).with_columns(slice=pl.lit("all"), value=pl.lit(None, pl.String))
     by_category = (
-        _count(sliced.filter(pl.col("category").is_not_null()), ["category"])
-        .with_columns(slice=pl.lit("category"))
-        .rename({"category": "value"})
+        _count(sliced, ["category"]).with_columns(slice=pl.lit("category")).rename({"category": "value"})
     )
     counted = pl.concat([overall, by_category], how="diagonal").with_columns(run_id=pl.lit(run_id))
     order = pl.col("slice") != "all"

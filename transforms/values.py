@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Parse: TypeAlias = "Callable[[str], JsonValue]"
 
 SAMPLE_PREFIX = "sample."  # columns of SAMPLES carry it when they stand beside those of ITEMS
+USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 SAMPLE_TEXT = ("output_text", "model", "finish_reason", "status")
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -113,8 +114,11 @@ def _read_sample(rows: pl.DataFrame, path: Path, form: _Form) -> Found:
         text = pl.col(f"{SAMPLE_PREFIX}{head}").cast(pl.String)
         values = rows.select(form.of_text(text)).to_series()
         return Found(values, _repeat(rows.height, value=False))
+    if head == "usage":
+        counts = pl.struct(pl.col(f"{SAMPLE_PREFIX}{name}").alias(name) for name in USAGE)
+        return form.walk(rows.select(counts.struct.json_encode()).to_series(), rest, parse_json)
     column, parse = SAMPLE_JSON[head]
-    return form.walk(rows[f"{SAMPLE_PREFIX}{column}"], rest, parse)
+    return form.walk(rows[f"{SAMPLE_PREFIX}{column}"].cast(pl.String), rest, parse)
 
 
 def _member_text(member: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -208,6 +212,15 @@ def _answer_object(text: str) -> JsonValue:
     return value if isinstance(value, dict) else {"content": text}
 
 
+def _citations(text: str) -> JsonValue:
+    """Read the citations that stand beside the content of an answer's messages, those of the last one."""
+    items = parse_json(text)
+    for item in reversed(items if isinstance(items, list) else []):
+        if isinstance(item, dict) and "citations" in item:
+            return item["citations"]
+    return None
+
+
 def _chat_calls(text: str) -> JsonValue:
     """Read tool calls in chat-completions form, whose arguments are text."""
     calls = parse_json(text)
@@ -229,5 +242,9 @@ SAMPLE_JSON: dict[str, tuple[str, Parse]] = {
     "output_tools": ("tool_calls_json", _chat_calls),
     "output_json": ("output_text", parse_json),
     "output_object": ("output_text", _answer_object),
+    "retrieval": ("retrieval_json", parse_json),
+    "retrieval_executions": ("retrieval_json", parse_json),
+    "citations": ("output_items_json", _citations),
+    **{name: (name, parse_json) for name in (*USAGE, "cost_usd", "latency_ms")},
 }
 """Fields of the answer that hold JSON: their column of SAMPLES, and how its text is read."""

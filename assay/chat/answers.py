@@ -1,17 +1,20 @@
-"""What a server answered with status 200, read as a chat reply or as the failure it really is."""
+"""What the answers of servers have in common: texts, usage, error objects, the marks of a filter."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import TYPE_CHECKING
 
-from assay.contracts.chat import ChatReply
-from assay.contracts.json_text import dump_json, parse_json
+import orjson
+
+from assay.contracts.chat import Usage
+from assay.contracts.json_text import LENIENT, MAX_DEPTH, TOO_DEEP, is_deep
 from assay.errors import CallError
 
 if TYPE_CHECKING:
     from assay.contracts.json_text import JsonValue
+
+    JsonObject = dict[str, JsonValue]
 
 SHOWN = 300  # characters of a server's text that a message keeps
 _INT64_MAX = 2**63 - 1
@@ -30,41 +33,42 @@ def mend_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def parse_reply(body: str, *, model: str, latency_ms: float, attempts: int) -> ChatReply:
-    """Read the body of an answer with status 200.
-
-    Args:
-        body: The body as text.
-        model: Name to keep when the server does not name the model.
-        latency_ms: Time of the request, in milliseconds.
-        attempts: Requests sent so far.
+def parse_body(body: bytes) -> JsonObject:
+    """Read the body of an answer with status 200 as a JSON object.
 
     Raises:
-        CallError: `html_body` not JSON, `error_body` an error object, `no_choices` no answer inside,
-            `refusal` or `content_filter` an answer withheld. The message holds the server's text in full;
-            whoever shows it hides keys first and shortens then.
+        CallError: `html_body` not JSON, `no_choices` JSON of another kind, `unparseable` nested deeper
+            than tables hold. The message holds the body in full; whoever shows it hides keys first and
+            shortens then.
     """
-    answer = _parse_object(body)
-    choice = _find_choice(answer, body)
-    message, finish = _as_object(choice.get("message")), choice.get("finish_reason")
-    text, calls = _join_content(message.get("content")), _convert_calls(message.get("tool_calls"))
-    refusal, named = message.get("refusal"), answer.get("model")
-    if finish == "content_filter":
-        raise CallError("content_filter", "the server withheld the answer (finish_reason content_filter)")
-    if isinstance(refusal, str) and refusal and not text and not calls:
-        raise CallError("refusal", f"the model refused: {refusal}")
-    usage = _as_object(answer.get("usage"))
-    return ChatReply(
-        text=mend_text(text),
-        model=mend_text(named) if isinstance(named, str) and named else model,
-        finish_reason=mend_text(finish) if isinstance(finish, str) else None,
-        tool_calls_json=mend_text(dump_json(calls)) if calls else None,
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(_as_object(usage.get("prompt_tokens_details")), "cached_tokens"),
-        reasoning_tokens=_count(_as_object(usage.get("completion_tokens_details")), "reasoning_tokens"),
-        latency_ms=latency_ms,
-        attempts=attempts,
+    try:
+        value: JsonValue = orjson.loads(body)
+    except ValueError:
+        value = _parse_slowly(body.decode("utf-8-sig", "replace"))
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and is_deep(show_body(body), value):
+        raise CallError("unparseable", f"the answer is {TOO_DEEP}: {show_body(body)}")
+    if not isinstance(value, dict):
+        raise CallError("no_choices", f"no choices in the answer: {show_body(body)}")
+    return value
+
+
+def show_body(body: bytes) -> str:
+    """Return a body as text, whatever its encoding."""
+    return body.decode("utf-8", "replace")
+
+
+def read_usage(value: JsonValue) -> Usage:
+    """Read the usage of chat completions or of responses; what it does not name is None."""
+    usage = as_object(value)
+    if not usage:
+        return Usage()
+    taken = as_object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    written = as_object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
+    return Usage(
+        _count(usage, "prompt_tokens", "input_tokens"),
+        _count(usage, "completion_tokens", "output_tokens"),
+        _count(taken, "cached_tokens"),
+        _count(written, "reasoning_tokens"),
     )
 
 
@@ -78,57 +82,59 @@ def find_message(error: JsonValue) -> str:
     return json.dumps(error, ensure_ascii=False)
 
 
-def _parse_object(body: str) -> dict[str, JsonValue]:
-    try:
-        value: JsonValue = json.loads(body)
-    except (ValueError, RecursionError):
-        raise CallError("html_body", f"status 200 with a body that is not JSON: {body}") from None
-    if not isinstance(value, dict):
-        raise CallError("no_choices", f"no choices in the answer: {body}")
-    return value
+def list_filtered(value: JsonValue) -> str:
+    """Return the categories that a filter reacted to, for the end of a message; empty when it names none.
+
+    Args:
+        value: An answer or a part of it, with objects such as `{"violence": {"filtered": true}}` anywhere.
+    """
+    names: dict[str, None] = {}
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            names |= {name: None for name, entry in part.items() if as_object(entry).get("filtered") is True}
+            waiting += reversed(part.values())
+        elif isinstance(part, list):
+            waiting += reversed(part)
+    return f" (filtered: {', '.join(names)})" if names else ""
 
 
-def _as_object(value: JsonValue) -> dict[str, JsonValue]:
-    return value if isinstance(value, dict) else {}
-
-
-def _find_choice(answer: dict[str, JsonValue], body: str) -> dict[str, JsonValue]:
-    """Return the first choice, which has a message; an error beside or inside it wins."""
-    choices = answer.get("choices")
-    choice = _as_object(choices[0]) if isinstance(choices, list) and choices else {}
-    failure = answer.get("error") or choice.get("error")
-    if failure:
-        raise CallError("error_body", f"status 200 with an error: {find_message(failure)}")
-    if not isinstance(choice.get("message"), dict):
-        raise CallError("no_choices", f"no choices in the answer: {body}")
-    return choice
-
-
-def _join_content(content: JsonValue) -> str:
+def join_content(content: JsonValue) -> str:
     """Return the text of a message; servers that answer in parts get their text parts joined."""
     if isinstance(content, list):
-        texts = [_as_object(part).get("text") for part in content]
+        texts = [as_object(part).get("text") for part in content]
         return "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
-def _convert_calls(calls: JsonValue) -> list[JsonValue]:
-    """Return tool calls in Foundry form; arguments that are not JSON stay the text they are."""
-    converted: list[JsonValue] = []
-    for call in calls if isinstance(calls, list) else []:
-        entry = _as_object(call)
-        function = _as_object(entry.get("function"))
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            with contextlib.suppress(ValueError, RecursionError):
-                arguments = parse_json(arguments)
-        name, call_id = function.get("name"), entry.get("id")
-        converted.append({"type": "tool_call", "tool_call_id": call_id, "name": name, "arguments": arguments})
-    return converted
+def name_model(value: JsonValue, usual: str) -> str:
+    """Return the model as the server names it, else the usual name."""
+    return mend_text(value) if isinstance(value, str) and value else usual
 
 
-def _count(usage: dict[str, JsonValue], name: str) -> int | None:
-    value = usage.get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT64_MAX:
-        return value
+def as_object(value: JsonValue) -> JsonObject:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_objects(value: JsonValue) -> list[JsonObject]:
+    """Return the objects in a list; empty when the value is none."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _parse_slowly(text: str) -> JsonValue:
+    """Read what the quick parser refuses: half characters, NaN (as null), a byte order mark."""
+    try:
+        value: JsonValue = LENIENT.decode(text)
+    except (ValueError, RecursionError):
+        raise CallError("html_body", f"status 200 with a body that is not JSON: {text}") from None
+    return value
+
+
+def _count(usage: JsonObject, *names: str) -> int | None:
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT64_MAX:
+            return value
     return None

@@ -1,9 +1,13 @@
-"""The body of a chat request, and what a server taught about the parameters it takes."""
+"""The body of a chat-completions request, and what a server taught about the parameters it takes."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, TypeAlias
+
+import orjson
+
+from assay.contracts.json_text import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,45 +16,129 @@ if TYPE_CHECKING:
 
 Body: TypeAlias = "dict[str, object]"
 
+STREAMED: Mapping[str, object] = {"stream": True, "stream_options": {"include_usage": True}}
+
 _REFUSED = re.compile(
-    r"unsupported|not support|unrecognized|unknown|unexpected|not permitted|not allowed|deprecated"
-    r"|only the default|response_format\.type'? must be",
+    r"unsupported|(?:not|n't|only|cannot both) (?:\w+ )?(?:support|permit|allow|accept|specified|available)"
+    r"|unrecogni[sz]ed|unknown|unexpected|extra_forbidden|deprecated|removed|must be verified"
+    r"|only the default|only \S+ is (?:allowed|supported)|must be 'json_schema'|\buse\b.{1,40}\binstead",
     re.IGNORECASE,
 )
-_DROPPABLE = ("temperature", "response_format", "max_completion_tokens")
+_OFFER = re.compile(r"\buse\b.{1,40}?\binstead\b", re.IGNORECASE)
+# What complains of the value, so that the parameter itself is taken.
+_OF_VALUE = re.compile(
+    r"too (?:large|small|long|many|high|low)|exceed|at (?:most|least)|between \S+ and|(?:less|greater) than"
+    r"|maximum|minimum|out of range",
+    re.IGNORECASE,
+)
+_RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_DROPPABLE = (
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "response_format",
+    "text",
+    "stream_options",
+    "stream",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "reasoning_effort",
+    "reasoning",
+    "verbosity",
+    "encoding_format",
+)
+_OTHER_SIGNS = {
+    "text": re.compile(r"text\.format|response_format|json_object|json mode", re.IGNORECASE),
+    "response_format": re.compile(r"response_format|json_object|json mode", re.IGNORECASE),
+    "stream": re.compile(r"'stream'|to stream this model|\(parameter stream\)|streaming", re.IGNORECASE),
+}
 
 
 def build_body(model: str, request: ChatRequest) -> Body:
     """Return the request as the chat-completions API takes it; what is None is left out."""
     body: Body = {"model": model, "messages": [dict(message) for message in request.messages]}
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.max_output_tokens is not None:
-        body["max_tokens"] = request.max_output_tokens
-    if request.json_object:
-        body["response_format"] = {"type": "json_object"}
+    asked: Body = {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "max_tokens": request.max_output_tokens,
+        "response_format": {"type": "json_object"} if request.json_object else None,
+    }
+    body.update({name: value for name, value in asked.items() if value is not None})
+    body.update(request.params)
     return body
 
 
+def write_body(body: Body) -> bytes:
+    """Write a body as JSON.
+
+    Raises:
+        UnicodeEncodeError: A text holds half a character.
+    """
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # numbers with their source text, integers beyond 64 bits, half characters
+        return dump_json(body).encode()
+
+
 class Learnt:
-    """Parameters that one server refused, kept so that each is refused once per chat."""
+    """Parameters that one server refused, kept so that each is refused once per chat.
+
+    Calls under way together may each meet the first refusal; later ones none.
+    """
 
     def __init__(self) -> None:
         self._renamed: dict[str, str] = {}
         self._dropped: set[str] = set()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not sent as it was asked for, a sentence each."""
+        renamed = [f"{name} is sent as {new}" for name, new in self._renamed.items()]
+        return (*renamed, *(f"{name} is not sent: the server refuses it" for name in sorted(self._dropped)))
+
     def adapt(self, body: Mapping[str, object]) -> Body:
         """Return a body that holds only what the server is known to take."""
+        if not (self._renamed or self._dropped):
+            return dict(body)
         renamed = {self._renamed.get(name, name): value for name, value in body.items()}
         return {name: value for name, value in renamed.items() if name not in self._dropped}
 
     def learn(self, sent: Mapping[str, object], complaint: str) -> bool:
         """Read a refusal (status 400 or 422) and say whether the next body will differ from `sent`."""
-        if "max_tokens" in sent and "max_completion_tokens" in complaint:
-            self._renamed["max_tokens"] = "max_completion_tokens"
-            return True
-        refused = [name for name in _DROPPABLE if name in sent and name in complaint]
-        if not refused or not _REFUSED.search(complaint):
+        if not _REFUSED.search(complaint) or _OF_VALUE.search(complaint):
             return False
-        self._dropped.update(refused)
-        return True
+        blamed = _OFFER.sub("", complaint)
+        refused = [name for name in _DROPPABLE if name in sent and _names(blamed, name)]
+        if "cannot both be" in complaint:  # one of two is taken; the first matters more
+            refused = refused[1:]
+        self._note(refused, complaint)
+        return self.adapt(sent) != sent
+
+    def _note(self, refused: list[str], complaint: str) -> None:
+        """Rename what has another name that was not refused before, drop the rest."""
+        for name in refused:
+            other = _RENAMED.get(name)
+            is_offered = name != "max_tokens" or (other or "") in complaint
+            if other and is_offered and other not in self._renamed and other not in self._dropped:
+                self._renamed[name] = other
+                return
+            self._dropped.add(name)
+            if name == "stream":
+                self._dropped.add("stream_options")
+
+
+def _names(complaint: str, name: str) -> bool:
+    """Whether a complaint names a parameter, and does not only hold a word that is spelt alike."""
+    sign = _OTHER_SIGNS.get(name)
+    if sign is not None:
+        return sign.search(complaint) is not None
+    quoted = rf"""['"`\\]{name}['"`\\.]"""
+    if "_" not in name and name != "temperature":  # an everyday word counts only where a name stands
+        before, after = r"(?:parameter|argument|property|field|param)", r"(?:param|arg)"
+        named = rf"[:,] {name}(?![\w ])|{before} {name}\b|\b{name} {after}"
+        return re.search(f"{quoted}|{named}", complaint) is not None
+    return re.search(rf"{quoted}|(?<!\w){name}(?!\w)", complaint) is not None

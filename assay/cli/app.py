@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import BoundArguments
 
-    from cyclopts import App
+    from cyclopts import App, CycloptsError
+    from rich.panel import Panel
 
 STDIN = {"-": "/dev/stdin"}  # the parser takes a lone dash for an option
 EXIT_BUG, EXIT_INTERRUPTED = 70, 130
@@ -30,7 +31,13 @@ EXAMPLES = {
     "run": """assay run data/foundry/support.jsonl --evaluators ExactMatch,PartialMatch
 assay run data/m365/support-desk.json --responses data/answers/m365-support-desk.jsonl
 assay run data/csv/faq.csv --evaluators Contains --option Contains.case_sensitive=true
-assay run data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o""",
+assay run data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o
+assay run data/foundry/support.jsonl --model gpt-4o-mini --temperature 0 --max-cost 2 --deadline 30m
+assay run data/m365/knowledge.json --target python:agent.py:answer --trials 3 --evaluators ExactMatch
+assay run data/foundry/support.jsonl --target staging --judge strict
+assay run --resume latest --max-cost 5""",
+    "plan": """assay plan data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o
+assay plan data/foundry/support.jsonl --judge gpt-4o --evaluators Relevance --reuse all --format json""",
     "runs": """assay runs
 assay runs --limit 100 --format json""",
     "show": """assay show latest
@@ -51,6 +58,7 @@ assay sample evals.json -n 5 > small.json""",
 }
 COMMANDS = (
     ("run", "assay.cli.run:run", "Evaluate datasets and keep the result."),
+    ("plan", "assay.cli.plan:plan", "Say what a run would ask, count and cost."),
     ("runs", "assay.cli.history:runs", "List the runs of the store."),
     ("show", "assay.cli.history:show", "Show the summary of a run, or its failed rows."),
     ("query", "assay.cli.query:query", "Answer SQL over all runs."),
@@ -117,10 +125,18 @@ def _load_command(tokens: list[str]) -> tuple[Callable[..., object], BoundArgume
     """Parse the line, which imports the command; without garbage collection that is a tenth quicker."""
     gc.disable()
     try:
-        command, bound, _ = build_app().parse_args(tokens)
+        command, bound, _ = build_app().parse_args(tokens, error_formatter=_frame_error)
     finally:
         gc.enable()
     return command, bound
+
+
+def _frame_error(error: CycloptsError) -> Panel:
+    from cyclopts import CycloptsPanel
+
+    from assay.contracts.hiding import hide_shown  # only after a mistake
+
+    return CycloptsPanel(hide_shown(str(error)))
 
 
 def _check_text(tokens: list[str]) -> None:
@@ -130,9 +146,10 @@ def _check_text(tokens: list[str]) -> None:
 
 
 def _say(message: str, tokens: list[str]) -> None:
-    if _debugs(tokens):
-        traceback.print_exc()
-    print(f"assay: {message}", file=sys.stderr)  # noqa: T201 - the one place errors are printed
+    from assay.contracts.hiding import hide_shown  # the overview does without it
+
+    trace = traceback.format_exc() if _debugs(tokens) else ""
+    print(hide_shown(f"{trace}assay: {message}"), file=sys.stderr)  # noqa: T201 - the one place errors are printed
 
 
 def _debugs(tokens: list[str]) -> bool:

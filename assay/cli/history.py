@@ -11,12 +11,15 @@ from cyclopts.validators import Number
 from assay.cli.output import Output, write_frame
 from assay.cli.summary import read_run_summary, scan_failed, write_summary
 from assay.store.catalog import find_run, list_problems, list_runs
+from assay.store.folders import list_unfinished
 from assay.store.layout import RunFolder, open_store
 
 LISTED = (
     "run_id", "name", "status", "dataset_name", "target_name", "items", "evaluations",
     "passed", "failed", "errored", "skipped", "labels",
 )  # fmt: skip
+
+SHOWN_UNFINISHED = 5
 
 
 def runs(
@@ -31,6 +34,8 @@ def runs(
     store = open_store(output.store, create=False)
     for problem in list_problems(store):
         sys.stderr.write(f"warning: {problem}\n")
+    for folder in list_unfinished(store)[:SHOWN_UNFINISHED]:
+        sys.stderr.write(f"unfinished: {folder.run_id}; go on with: assay run --resume {folder.run_id}\n")
     listed = list_runs(store).head(limit)
     write_frame(listed.select(LISTED) if output.form in {"table", "md"} else listed, output)
 

@@ -17,6 +17,7 @@ import polars.selectors as cs
 from cyclopts import Parameter
 
 from assay.config import DEFAULT_STORE
+from assay.contracts.hiding import hide_shown
 from assay.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Output:
         logger.setLevel(logging.DEBUG)
         stream = logging.StreamHandler(sys.stderr)
         stream.setLevel(self.log_level.upper())
-        stream.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        stream.setFormatter(_Lines("%(levelname)s %(message)s"))
         logger.addHandler(stream)
         if self.log_file is not None:
             try:
@@ -86,6 +87,12 @@ class Output:
             logger.addHandler(lines)
 
 
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one record without secrets."""
+        return hide_shown(super().format(record))
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write one record as one JSON object."""
@@ -93,7 +100,7 @@ class _JsonLines(logging.Formatter):
         entry = {"at": at, "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+        return hide_shown(json.dumps(entry, ensure_ascii=False))
 
 
 def write_frame(frame: pl.DataFrame, output: Output, *, document: object = None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from assay.cli.output import emit, write_frame, write_markdown, write_table
+from assay.contracts.json_text import parse_json
 from assay.contracts.tables import ITEMS, SAMPLES, SCORES
 from assay.store.catalog import read_run, read_summary
 from assay.store.layout import RunFolder
@@ -72,7 +73,7 @@ def _as_text(summary: Summary, *, to_file: bool) -> str:
         f"{run['errored']} errors, {run['skipped']} skipped"
     )
     parts = [
-        head,
+        "\n".join((head, *_describe_spending(run), *_describe_part(run))),
         write_table(_by_evaluator(summary.counts), to_file=to_file),
     ]
     categories = _by_category(summary.counts)
@@ -86,6 +87,29 @@ def _as_text(summary: Summary, *, to_file: bool) -> str:
         f"Results: {summary.folder.path}\nLook further: {NEXT.replace('RUN', summary.folder.run_id)}"
     )
     return "\n\n".join(parts)
+
+
+def _describe_spending(run: dict[str, object]) -> list[str]:
+    """Say what the calls of a run came to; nothing where none was made."""
+    read, written, cost = (run[name] for name in ("input_tokens", "output_tokens", "cost_usd"))
+    if not (read or written):
+        return []
+    paid = "no price is known" if cost is None else f"{cost:.4f} US dollars"
+    return [f"{read:,} tokens in, {written:,} out, {paid}"]
+
+
+def _describe_part(run: dict[str, object]) -> list[str]:
+    """Say of the finished part of a run with a budget that it stands for the whole."""
+    config = parse_json(str(run["config_json"]))
+    limits = config.get("limits") if isinstance(config, dict) else None
+    if run["status"] != "partial" or not isinstance(limits, dict):
+        return []
+    if not any(limits.get(name) for name in ("max_cost", "max_tokens", "deadline_s")):
+        return []
+    seed = limits.get("order_seed")
+    if seed is None:
+        return []
+    return [f"items are taken in the order of a hash (seed {seed}), so this part is a fair sample of all"]
 
 
 def _by_evaluator(counts: pl.DataFrame) -> pl.DataFrame:

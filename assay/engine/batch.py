@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from assay.chat.halt import NEVER_ASKED, SETUP
+from assay.chat.recording import RecordedChat
+from assay.contracts.hiding import find_secrets
 from assay.contracts.tables import ITEMS, PLAN, SAMPLES, SCORES, conform
-from assay.engine.matching import ANSWERS_TABLE
+from assay.engine.asking import KEY, ask_samples, fetch_samples
+from assay.engine.missing import is_done
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
+from assay.engine.recording import BatchRecorder
+from assay.store.ledger import open_segment
 from assay.store.parts import has_part, read_part, write_part
-from assay.targets.contract import ANSWERS
+from assay.targets.contract import Work
 from evaluators.runner import Judging, run_evaluations
 from transforms.fields import list_sources
 from transforms.mapping import map_fields, map_values
 from transforms.plan import expand_plan
-from transforms.prompts import parse_prompt, render_prompt
 from transforms.values import SAMPLE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from assay.chat.client import ModelChat
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
-    from assay.targets.contract import Target
-    from evaluators.catalog import Evaluation
+    from evaluators.catalog import Evaluation, Evaluator
     from transforms.templates import Template
 
-KEY = ["item_id", "turn"]
 NO_RESPONSE = "no_response"  # the code of a stored answer that is not there
 
 
@@ -48,74 +53,63 @@ class Batch:
 async def run_batch(batch: Batch) -> int:
     """Work on one batch and return how many of its evaluations ended in an error.
 
-    A batch whose scores are already stored is left as it is, so a repeated batch costs nothing.
+    A batch that is stored is left as it is, unless some of it should be asked again; a call that was answered
+    before is not made again. A batch of which nothing was asked leaves nothing.
 
     Raises:
         EndpointError: The first calls proved a key, model or URL wrong.
-        StoreError: A part cannot be read or written.
+        StoreError: A part cannot be read or written, or an answer cannot be kept.
     """
     folder, index = batch.folder, batch.index
-    if has_part(folder.part("scores", index)):
+    if is_done(folder, index):
         done = read_part(folder.part("scores", index), SCORES)
         batch.monitor.advance(done.height, 0)
         return done.filter(pl.col("status") == "error").height
-    items = read_part(folder.part("items", index), ITEMS)
-    plan_index = index if has_part(folder.part("plan", index)) else 0
-    plan = read_part(folder.part("plan", plan_index), PLAN)
-    samples = await _fetch_samples(batch, items)
-    write_part(samples, folder.part("samples", index), SAMPLES)
-    scores = await score_samples(batch, items, samples, plan)
-    write_part(scores, folder.part("scores", index), SCORES)
+    with open_segment(folder, index) as segment:
+        recorder = BatchRecorder(segment, batch.tools.past, batch.tools.traffic.meter)
+        return await _work(batch, recorder)
+
+
+async def _work(batch: Batch, recorder: BatchRecorder) -> int:
+    folder, index = batch.folder, batch.index
+    items, plan = await asyncio.to_thread(_read_parts, folder, index)
+    samples = await _fetch_samples(batch, items, recorder)
+    unasked = samples["error_code"].is_in(NEVER_ASKED).fill_null(value=False)
+    reason = batch.tools.traffic.halt.reason
+    if reason is not None and (unasked.all() or reason.code == SETUP):
+        return 0
+    scores = await score_samples(batch, items, samples, plan, recorder)
+    await asyncio.to_thread(_write_parts, folder, index, samples, scores)
     return scores.filter(pl.col("status") == "error").height
 
 
-async def _fetch_samples(batch: Batch, items: pl.DataFrame) -> pl.DataFrame:
-    calls = batch.config.target.kind != "stored"
+def _read_parts(folder: RunFolder, index: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    items = read_part(folder.part("items", index), ITEMS)
+    plan_index = index if has_part(folder.part("plan", index)) else 0
+    return items, read_part(folder.part("plan", plan_index), PLAN)
+
+
+def _write_parts(folder: RunFolder, index: int, samples: pl.DataFrame, scores: pl.DataFrame) -> None:
+    # where a batch is redone and this stops half way, the old samples still say what to ask again
+    write_part(scores, folder.part("scores", index), SCORES)
+    write_part(samples, folder.part("samples", index), SAMPLES)
+
+
+async def _fetch_samples(batch: Batch, items: pl.DataFrame, recorder: BatchRecorder) -> pl.DataFrame:
+    config, tools = batch.config, batch.tools
 
     def note(ok: bool) -> None:
-        if calls:
-            batch.monitor.advance(1, 0 if ok else 1)
+        batch.monitor.advance(1, 0 if ok else 1)
 
-    target, path = batch.tools.target, batch.folder.part("answers", batch.index)
-    if calls or not has_part(path):
-        samples = await _ask(batch, items, note)
-    else:
-        samples = await _fetch_stored(target, items, read_part(path, ANSWERS_TABLE))
-    return conform(samples.with_columns(run_id=pl.lit(batch.folder.run_id)), SAMPLES)
-
-
-async def _ask(batch: Batch, items: pl.DataFrame, note: Callable[[bool], None]) -> pl.DataFrame:
-    """Ask the target what the prompt template makes of each item; a field that is missing is an error."""
-    prompt = batch.config.target.prompt
-    if prompt is None:
-        return await batch.tools.target.fetch_samples(items, note)
-    rendered = render_prompt(parse_prompt(prompt), items)
-    asked = items.with_columns(rendered["messages_json"]).filter(rendered["error_code"].is_null())
-    samples = await batch.tools.target.fetch_samples(asked, note)
-    refused = items.select(KEY).with_columns(
-        rendered.select("error_code", "error_message"),
-        trial=pl.lit(0),
-        status=pl.lit("error"),
-        attempts=pl.lit(0),
-        from_ledger=pl.lit(value=False),
-    )
-    refused = conform(refused.filter(pl.col("error_code").is_not_null()), ANSWERS)
-    for failed in rendered["error_code"].drop_nulls():
-        note(not failed)
-    return items.select(KEY).join(pl.concat([samples, refused]), on=KEY, maintain_order="left")
-
-
-async def _fetch_stored(target: Target, items: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Let the stored target read the answers of a file: a row per trial, and one for a turn without any."""
-    given = answers.sort(*KEY, "trial")
-    own = ("response", "output_items_json", "tool_calls_json")
-    rows = items.drop(own).join(given, on=KEY, how="left", maintain_order="left_right")
-    samples = await target.fetch_samples(rows.drop("trial"), lambda _ok: None)
-    return samples.with_columns(trial=rows["trial"].fill_null(0))
+    if config.target.kind == "stored":
+        work = Work(recorder, lambda _: None)
+        return await fetch_samples(batch.folder, batch.index, items, tools.target, work)
+    work = Work(recorder, note, config.trials, tools.ceiling)
+    return await ask_samples(batch.folder, items, config, tools.target, work)
 
 
 async def score_samples(
-    batch: Batch, items: pl.DataFrame, samples: pl.DataFrame, plan: pl.DataFrame
+    batch: Batch, items: pl.DataFrame, samples: pl.DataFrame, plan: pl.DataFrame, recorder: BatchRecorder
 ) -> pl.DataFrame:
     """Run every planned evaluation over every sample.
 
@@ -133,7 +127,7 @@ async def score_samples(
         uses = group.unique("options_sha", maintain_order=True).with_row_index("use")
         numbered = group.select(*KEY, "options_sha").join(uses.select("options_sha", "use"), on="options_sha")
         asked = rows.join(numbered, on=KEY, maintain_order="left_right")
-        result = await _evaluate(batch, uses, asked)
+        result = await _evaluate(batch, uses, asked, recorder)
         identity = asked.select(
             *KEY,
             "trial",
@@ -143,15 +137,17 @@ async def score_samples(
             evaluator=pl.lit(uses["evaluator"][0]),
         )
         scores.append(pl.concat([identity[result["row"]], result.drop("row")], how="horizontal"))
-    return conform(pl.concat(scores), SCORES) if scores else SCORES.empty()
+    return _hide_secrets(conform(pl.concat(scores), SCORES)) if scores else SCORES.empty()
 
 
-async def _evaluate(batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+async def _evaluate(
+    batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame, recorder: BatchRecorder
+) -> pl.DataFrame:
     """Evaluate rows by uses of one evaluator that read their fields alike."""
     evaluations = [restore_evaluation(row, batch.tools.catalog) for row in uses.iter_rows(named=True)]
     judging = None
     if is_judge(evaluations[0]) and batch.tools.judge is not None:
-        judging = Judging(batch.tools.judge, batch.config.concurrency, lambda: batch.monitor.advance(1, 0))
+        judging = _start_judging(batch, batch.tools.judge, evaluations[0].evaluator, recorder)
     status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
     message = pl.col(f"{SAMPLE_PREFIX}error_message")
     mapping = restore_mapping(uses["mapping_json"][0])
@@ -166,6 +162,19 @@ async def _evaluate(batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame) -> pl.
     told = result["latency_ms"].count() if judging else 0  # the judge has told of those it was asked
     batch.monitor.advance(rows.height - told, errors)
     return _skip_unasked(result, rows)
+
+
+def _hide_secrets(scores: pl.DataFrame) -> pl.DataFrame:
+    """Return SCORES without keys of the environment, which the code of a user's own evaluator may tell."""
+    keys = find_secrets().in_data
+    told = pl.col("label", "reason", "details_json", "error_message")
+    return scores.with_columns(told.str.replace_many(dict.fromkeys(keys, "***"))) if keys else scores
+
+
+def _start_judging(batch: Batch, judge: ModelChat, evaluator: Evaluator, recorder: BatchRecorder) -> Judging:
+    kind = f"judge {evaluator.name} {evaluator.version}"
+    chat = RecordedChat(judge, recorder, kind)
+    return Judging(chat, batch.tools.ceiling, lambda: batch.monitor.advance(1, 0))
 
 
 def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:
@@ -204,11 +213,12 @@ def _fill_fields(
 
 
 def _skip_unasked(result: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Turn the errors of samples that were never asked for into skips, with the reason kept."""
-    unasked = (rows[f"{SAMPLE_PREFIX}status"] == "skipped")[result["row"]]
+    """Turn errors of what was never asked for, answer or verdict, into skips with the reason kept."""
+    unanswered = (rows[f"{SAMPLE_PREFIX}status"] == "skipped")[result["row"]]
+    unasked = pl.lit(unanswered) | pl.col("error_code").is_in(NEVER_ASKED).fill_null(value=False)
     return result.with_columns(
         status=pl.when(unasked).then(pl.lit("skipped", result["status"].dtype)).otherwise("status"),
         reason=pl.when(unasked).then("error_message").otherwise("reason"),
-        error_code=pl.when(~unasked).then("error_code"),
+        error_code=pl.when(pl.lit(unanswered).not_()).then("error_code"),
         error_message=pl.when(~unasked).then("error_message"),
     )

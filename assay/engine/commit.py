@@ -61,7 +61,10 @@ def commit(
     summary = summarise(scores, scan_parts(folder, ITEMS), request.run_id)
     summary = pl.concat([summary, aggregate_scores(folder, summary, open_catalog(request.config))])
     git_commit, git_dirty = read_git_state()
-    config_json = dump_json(request.config.model_dump(mode="json"))
+    config = request.config.model_dump(mode="json")
+    if not request.shuffled:
+        config["limits"]["order_seed"] = None
+    config_json = dump_json(config)
     run = {
         "run_id": request.run_id,
         "name": request.config.name,
@@ -93,9 +96,10 @@ def commit(
     return Outcome(request.run_id, status, *judge_errors(run))
 
 
-def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
+def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, object]:
     ok = pl.col("status") == "ok"
     tokens = [pl.col(name).sum().alias(name) for name in ("input_tokens", "output_tokens")]
+    tokens += [pl.when(pl.col("cost_usd").count() > 0).then(pl.col("cost_usd").sum()).alias("cost_usd")]
     answered = samples.select(
         pl.len().alias("samples"), (pl.col("status") == "error").sum().alias("samples_error"), *tokens
     ).collect()
@@ -109,7 +113,8 @@ def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, int]:
     ).collect()
     first, second = answered.row(0, named=True), evaluated.row(0, named=True)
     spent = {name: first[name] + second[name] for name in ("input_tokens", "output_tokens")}
-    return {**first, **second, **spent}
+    costs = [each["cost_usd"] for each in (first, second) if each["cost_usd"] is not None]
+    return {**first, **second, **spent, "cost_usd": sum(costs) if costs else None}
 
 
 def judge_errors(run: Mapping[str, object]) -> tuple[int, str]:

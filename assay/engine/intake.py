@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -128,6 +128,12 @@ class Intake:
         """What the user should know, once everything was read."""
         answers = self.answers.warnings if self.answers else ()
         return (*self._warnings, *answers, *self._register.warnings)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of datasets and answers; what came through a pipe is not among them."""
+        answers = [] if self.config.responses is None else [Path(self.config.responses)]
+        return [found.file.path for found in self.found if found.file.keep is None] + answers
 
     @property
     def dataset_name(self) -> str:

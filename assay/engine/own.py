@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import logging
-import sys
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from assay.contracts.json_text import sha_text
 from assay.errors import ConfigError, list_names
+from assay.targets.code_files import explain_fault, load_file, shows_secret
 from evaluators.catalog import CATALOG, Catalog
 from evaluators.contract import FIELDS, ColumnEvaluator, JudgeEvaluator, RowEvaluator
 from evaluators.functions import wrap_function
@@ -132,18 +130,7 @@ def _load_module(path: Path, place: str) -> ModuleType:
     """Run a Python file as a module of a private name; its folder is not put on the module path."""
     if not path.is_file():
         raise ConfigError(f"--evaluator {place}: no file {path}; accepted are FILE.py:NAME and folders")
-    name = f"_assay_own_{sha_text(str(path.resolve()))[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"--evaluator {place}: {path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and type hints look their module up
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise ConfigError(f"{path}: cannot be loaded: {type(error).__name__}: {error}") from error
-    return module
+    return load_file(path, f"--evaluator {place}")
 
 
 def _find_more(name: str) -> Evaluator | None:
@@ -153,7 +140,10 @@ def _find_more(name: str) -> Evaluator | None:
         try:
             value = point.load()
         except Exception as error:
-            raise ConfigError(f"{place}: cannot be loaded: {type(error).__name__}: {error}") from error
+            fault = explain_fault(place, error)
+            if shows_secret(error):
+                raise fault from None
+            raise fault from error
         return _check_name(_adapt(value, name, place), place)
     folder = FOLDER / name
     if name.isidentifier() and (folder / f"{name}.py").is_file():

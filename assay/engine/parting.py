@@ -10,6 +10,7 @@ import polars as pl
 from assay.contracts.json_text import sha_text
 from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN, QUARANTINE
 from assay.engine.intake import Intake
+from assay.engine.marks import mark_files
 from assay.engine.matching import ANSWERS_TABLE
 from assay.engine.own import open_catalog
 from assay.engine.planning import Planning, count_evaluations
@@ -102,6 +103,11 @@ class Parting:
         idle = f"{self.counts.idle} turns have no evaluator: their file names none for them"
         return (*self._intake.warnings, *((idle,) if self.counts.idle else ()))
 
+    @property
+    def size(self) -> int:
+        """Rows of a batch."""
+        return self._config.batch_size or (MODEL_BATCH if makes_calls(self._config) else COLUMN_BATCH)
+
     def cut(self) -> Iterator[Part]:
         """Cut the input into parts; each comes when its successor is there, or the whole input is good.
 
@@ -109,9 +115,8 @@ class Parting:
             SetupError: The input or the plan cannot work.
             RepeatsFoundError: The input has to be read again.
         """
-        size = self._config.batch_size or (MODEL_BATCH if makes_calls(self._config) else COLUMN_BATCH)
         ahead: Part | None = None
-        for items in rebatch(self._intake.read_blocks(), size):
+        for items in rebatch(self._intake.read_blocks(), self.size):
             if ahead is not None:
                 yield ahead
             ahead = self._make_part(items)
@@ -133,8 +138,10 @@ class Parting:
         counts.parts += 1
         counts.items += items.table["item_id"].n_unique()
         counts.turns += turns.height
-        counts.evaluations += evaluations
-        counts.calls += judged + (turns.height if self._config.target.kind != "stored" else 0)
+        trials = self._config.trials
+        counts.evaluations += evaluations * trials
+        asked = judged + (turns.height if self._config.target.kind != "stored" else 0)
+        counts.calls += asked * trials
         if not is_shared(plan):
             counts.idle += turns.join(plan, on=KEYS, how="anti").height
         if self._first_plan is None:
@@ -195,6 +202,8 @@ class Parting:
             dialect=intake.dialect,
             evaluator_set_sha=sha_text(*self._planning.list_evaluations()),
             quarantined=intake.quarantined,
+            whole=self.is_read,
+            files=mark_files(intake.paths) if makes_calls(self._config) else (),
             warnings=self.warnings,
         )
 

@@ -8,7 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from assay.engine.intake import Intake
+from assay.engine.ordering import rewrite_parts
 from assay.engine.parting import Part, Parting, RepeatsFoundError, makes_calls
+from assay.engine.reuse import pin_reuse
 from assay.engine.tools import check_endpoints
 from assay.store.catalog import find_run
 from assay.store.layout import RunFolder, create_run, open_store
@@ -23,10 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that is ready to be worked on."""
+    """A run that is ready to be worked on.
+
+    Attributes:
+        folder: Where it is kept.
+        request: What was asked for.
+        is_changed: Whether the request is another one than that in the folder.
+    """
 
     folder: RunFolder
     request: RunRequest
+    is_changed: bool = False
 
 
 def prepare(config: RunConfig, on_rows: Callable[[int], None] = lambda _: None) -> Prepared:
@@ -70,7 +79,7 @@ class Preparation:
         Raises:
             SetupError: The input, configuration or selection cannot work.
         """
-        self.config = _pin_selection(config)
+        self.config = _pin_runs(config)
         check_endpoints(self.config)
         self._started_at = datetime.now(UTC)
         self._folder: RunFolder | None = None
@@ -160,11 +169,19 @@ class Preparation:
         self._parting.stop()
 
     def finish(self) -> Prepared:
-        """Describe the run in its folder; when the input was not read to its end, what was read of it."""
-        folder = self.folder
+        """Describe the run in its folder; when the input was not read to its end, what was read of it.
+
+        Under a budget the items of a run that calls models are brought into a random order.
+        """
+        folder, limits, shuffled = self.folder, self.config.limits, False
         self._parting.settle_plan(folder)
+        if limits.is_budget and makes_calls(self.config):
+            parts = rewrite_parts(folder, seed=limits.order_seed or 0, size=self._parting.size)
+            self._parting.counts.parts = parts
+            shuffled = True
         self._parting.write_refused(folder)
         request = self._parting.describe(self._started_at, folder.run_id)
+        request = request.model_copy(update={"shuffled": shuffled})
         write_request(folder, request.model_dump(mode="json"))
         return Prepared(folder, request)
 
@@ -174,11 +191,13 @@ class Preparation:
             discard_run(self._folder)
 
 
-def _pin_selection(config: RunConfig) -> RunConfig:
-    """Write the run that `--failed-of` meant by its id, so the record stays true."""
+def _pin_runs(config: RunConfig) -> RunConfig:
+    """Write the runs that `--failed-of` and `--reuse` meant by their ids, so the record stays true."""
     reference = config.selection.failed_of
-    if reference is None:
-        return config
-    run_id = find_run(open_store(config.store, create=False), reference)
-    selection = config.selection.model_copy(update={"failed_of": run_id})
-    return config.model_copy(update={"selection": selection})
+    if reference is not None:
+        run_id = find_run(open_store(config.store, create=False), reference)
+        selection = config.selection.model_copy(update={"failed_of": run_id})
+        config = config.model_copy(update={"selection": selection})
+    if config.reuse is not None:
+        config = config.model_copy(update={"reuse": pin_reuse(config.reuse, config.store)})
+    return config

@@ -9,6 +9,15 @@ from pydantic import BaseModel, ConfigDict
 from assay.config import RunConfig  # noqa: TC001 - pydantic reads the annotation
 
 
+class FileMark(BaseModel):
+    """A file that a run was made of, and the hash it had."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    sha256: str
+
+
 class RunRequest(BaseModel):
     """A prepared run.
 
@@ -23,6 +32,9 @@ class RunRequest(BaseModel):
         dialect: Dialects of the datasets, joined.
         quarantined: Bad rows that were set aside.
         evaluator_set_sha: Hash over what the plan evaluates, whatever the items.
+        shuffled: Whether the items are in a random order.
+        whole: Whether the input was read to its end.
+        files: The datasets and answers of a run that calls models, to be told from changed ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,4 +52,7 @@ class RunRequest(BaseModel):
     dialect: str
     evaluator_set_sha: str
     quarantined: int = 0
+    shuffled: bool = False
+    whole: bool = True
+    files: tuple[FileMark, ...] = ()
     warnings: tuple[str, ...]

@@ -1,9 +1,11 @@
-"""Signals: the first SIGINT or SIGTERM asks a run to end in order, the second acts as usual."""
+"""Signals: the first SIGINT or SIGTERM asks a run to end in order, the second ends it at once."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,17 +26,30 @@ class Request:
 
 
 @contextmanager
-def listening(act: Callable[[], None]) -> Generator[Request]:
-    """Call `act` on the first signal while the block lasts. Only the main thread can listen."""
+def listening(act: Callable[[], None], resume: str = "") -> Generator[Request]:
+    """Call `act` on the first signal while the block lasts, and end the process on the second.
+
+    Only the main thread can listen.
+
+    Args:
+        act: Ends the work in order.
+        resume: How to go on; said before the process ends.
+    """
     request = Request()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
 
+    def end(number: int, _frame: object) -> None:
+        if resume:
+            sys.stderr.write(f"assay: ended at once; {resume}\n")
+            sys.stderr.flush()
+        os._exit(EXIT_CODES[signal.Signals(number)])
+
     def note(number: int, _frame: object) -> None:
         request.signal = signal.Signals(number)
         for each in EXIT_CODES:
-            signal.signal(each, signal.SIG_DFL)
+            signal.signal(each, end)
         logger.warning("%s: ending after the work under way; once more ends at once", request.signal.name)
         act()
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.contracts.tables import RUNS, SUMMARY, conform
 from assay.errors import ConfigError, ContractError, StoreError, list_names, nearest_names
-from assay.store.layout import RUN_PREFIX, RunFolder
+from assay.store.layout import RunFolder, list_run_folders
 from assay.store.parts import read_part
 
 if TYPE_CHECKING:
@@ -40,15 +40,7 @@ def _read_runs(store: Store) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _list_committed(store: Store) -> list[RunFolder]:
-    try:
-        names = [path.name for path in store.runs.iterdir()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StoreError(f"{store.runs}: cannot be read: {error.strerror}") from error
-    ids = sorted((n.removeprefix(RUN_PREFIX) for n in names if n.startswith(RUN_PREFIX)), reverse=True)
-    folders = (RunFolder(store, run_id) for run_id in ids)
-    return [folder for folder in folders if folder.commit.is_file()]
+    return [folder for folder in list_run_folders(store) if folder.commit.is_file()]
 
 
 def _read_together(folders: list[RunFolder]) -> pl.DataFrame:

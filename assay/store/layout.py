@@ -52,6 +52,15 @@ class RunFolder:
         return self.path / table / f"part-{index:05d}.parquet"
 
     @property
+    def calls(self) -> Path:
+        """The folder of the call ledger."""
+        return self.path / "calls"
+
+    def segment(self, index: int) -> Path:
+        """Return the path of the calls of one batch; `index` counts from 0."""
+        return self.calls / f"part-{index:05d}.jsonl"
+
+    @property
     def request(self) -> Path:
         """What the run was asked to do, written before its first call."""
         return self.path / "request.json"
@@ -65,6 +74,22 @@ class RunFolder:
     def commit(self) -> Path:
         """The file whose presence makes the run visible to readers."""
         return self.path / "run.parquet"
+
+
+def list_run_folders(store: Store) -> list[RunFolder]:
+    """Return the folders of all runs, newest first, whatever they hold.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    try:
+        names = [path.name for path in store.runs.iterdir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"{store.runs}: cannot be read: {error.strerror}") from error
+    ids = (name.removeprefix(RUN_PREFIX) for name in names if name.startswith(RUN_PREFIX))
+    return [RunFolder(store, run_id) for run_id in sorted(ids, reverse=True)]
 
 
 def open_store(root: str, *, create: bool) -> Store:

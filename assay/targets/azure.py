@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.targets.contract import TargetKind
-from assay.targets.conversation import ConversationTarget, build_conversation
+from assay.targets.model import build_model
 
-if TYPE_CHECKING:
-    from assay.config import RunConfig
-
-
-def _build(config: RunConfig) -> ConversationTarget:
-    return build_conversation(config, "azure")
-
-
-KIND = TargetKind("azure", "asks a deployment of an Azure OpenAI resource", _build)
+KIND = TargetKind("azure", "asks a deployment of an Azure OpenAI resource", build_model)

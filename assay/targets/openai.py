@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.targets.contract import TargetKind
-from assay.targets.conversation import ConversationTarget, build_conversation
+from assay.targets.model import build_model
 
-if TYPE_CHECKING:
-    from assay.config import RunConfig
-
-
-def _build(config: RunConfig) -> ConversationTarget:
-    return build_conversation(config, "openai")
-
-
-KIND = TargetKind("openai", "asks a model behind an OpenAI-compatible URL", _build)
+KIND = TargetKind("openai", "asks a model behind an OpenAI-compatible URL", build_model)

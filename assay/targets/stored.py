@@ -11,15 +11,13 @@ from assay.targets.contract import ANSWERS, TargetKind
 from assay.targets.messages import list_calls, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.config import RunConfig
+    from assay.targets.contract import Work
 
 
 class StoredTarget:
     """Hands on the stored answers; a turn without one is an error `no_response`."""
 
-    async def fetch_samples(self, items: pl.DataFrame, on_done: Callable[[bool], None]) -> pl.DataFrame:
+    async def fetch_samples(self, items: pl.DataFrame, work: Work) -> pl.DataFrame:
         """Take `response`; where it is null, the text of `output_items_json`, if items carry that.
 
         The tool calls are those among the output items, else `tool_calls_json`.
@@ -48,15 +46,11 @@ class StoredTarget:
             error_message=pl.when(absent).then(pl.lit("no stored response")),
         )
         for ok in answers["output_text"].is_not_null():
-            on_done(ok)
+            work.on_done(ok)
         return conform(answers, ANSWERS)
 
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
 
 
-def _build(_: RunConfig) -> StoredTarget:
-    return StoredTarget()
-
-
-KIND = TargetKind("stored", "takes the answers that the dataset holds; no model is called", _build)
+KIND = TargetKind("stored", "takes the answers that the dataset holds; no model is called", None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from assay.chat.client import open_chat
 from assay.chat.endpoints import locate_model
-from assay.config import Endpoint
+from assay.chat.traffic import Traffic
+from assay.config import Endpoint, RunConfig
 from assay.contracts.chat import ChatRequest, text_message
 from assay.errors import ConfigError, EndpointError
 
@@ -21,12 +23,12 @@ pytestmark = pytest.mark.usefixtures("api_key")
 
 
 async def fetch_path(loopback: Loopback, endpoint: Endpoint) -> str:
-    async with open_chat(endpoint, concurrency=1, timeout_s=10) as chat:
+    async with open_chat(endpoint, Traffic(RunConfig(datasets=()))) as chat:
         await chat.complete(HELLO)
     return str(loopback.requests[-1]["path"])
 
 
-@pytest.mark.parametrize("ending", ["", "/", "/chat/completions", "/chat/completions/", " "])
+@pytest.mark.parametrize("ending", ["", "/", "/chat/completions", "/chat/completions/", "/responses", " "])
 async def test_spellings_of_an_openai_url_give_one_path(loopback: Loopback, ending: str) -> None:
     endpoint = Endpoint(model="m", base_url=loopback.base_url + ending)
     assert await fetch_path(loopback, endpoint) == "/v1/chat/completions"
@@ -107,15 +109,57 @@ def test_message_shows_no_secret_of_a_url(monkeypatch: pytest.MonkeyPatch) -> No
     assert "hush" not in str(caught.value)
 
 
+def test_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "  ")
+    with pytest.raises(ConfigError, match=r"OPENAI_API_KEY is not set.*any value will do"):
+        open_chat(Endpoint(model="m"), Traffic(RunConfig(datasets=())))
+
+
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-def test_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
-    usual = "AZURE_OPENAI_API_KEY" if provider == "azure" else "OPENAI_API_KEY"
-    monkeypatch.setenv(usual, "  ")
-    fields = {"model": "m", "provider": provider, "base_url": "https://r.example"}
-    with pytest.raises(ConfigError, match=rf"{usual} is not set.*any value will do"):
-        open_chat(Endpoint.model_validate(fields), concurrency=1, timeout_s=10)
-    with pytest.raises(ConfigError, match="MY_KEY"):
-        locate_model(Endpoint.model_validate({**fields, "api_key_env": "MY_KEY"}))
+def test_a_variable_of_the_user_must_hold_the_key(provider: str) -> None:
+    fields = {"model": "m", "provider": provider, "base_url": "https://r.example", "api_key_env": "MY_KEY"}
+    with pytest.raises(ConfigError, match="MY_KEY is not set"):
+        locate_model(Endpoint.model_validate(fields))
+
+
+@pytest.mark.parametrize("path", ["", "/openai/v1"])
+def test_azure_without_key_and_without_sign_in_names_both_ways(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY")
+    monkeypatch.setitem(sys.modules, "azure.identity", None)  # as if it were not installed
+    endpoint = Endpoint(model="d", provider="azure", base_url=f"https://r.example{path}")
+    with pytest.raises(ConfigError, match=r"set AZURE_OPENAI_API_KEY, or.*assay\[azure\].*az login"):
+        locate_model(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("ending", "path"),
+    [
+        ("", "/openai/responses?api-version=2025-04-01-preview"),
+        ("/openai/responses", "/openai/responses?api-version=2025-04-01-preview"),
+        ("/openai/v1/", "/openai/v1/responses?api-version=2025-04-01-preview"),
+        ("/openai/v1/responses", "/openai/v1/responses?api-version=2025-04-01-preview"),
+    ],
+)
+async def test_responses_have_paths_of_their_own_on_azure(loopback: Loopback, ending: str, path: str) -> None:
+    url = f"{loopback.azure_url}{ending}?api-version=2025-04-01-preview"
+    endpoint = Endpoint(model="d", provider="azure", base_url=url, api="responses")
+    assert await fetch_path(loopback, endpoint) == path
+    assert path.startswith(locate_model(endpoint).url.removeprefix(loopback.azure_url))
+
+
+async def test_a_deployment_name_is_quoted_in_the_path(loopback: Loopback) -> None:
+    endpoint = Endpoint(model="a b", provider="azure", base_url=loopback.azure_url, api_version="v")
+    assert await fetch_path(loopback, endpoint) == (
+        "/openai/deployments/a%20b/chat/completions?api-version=v"
+    )
+
+
+def test_embeddings_are_asked_where_the_chat_is() -> None:
+    endpoint = Endpoint(model="d", provider="azure", base_url="https://r.example")
+    place = locate_model(endpoint, "embeddings")
+    assert place.url == "https://r.example/openai/deployments/d/embeddings"
 
 
 def test_key_with_impossible_characters_is_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:

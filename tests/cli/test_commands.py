@@ -229,3 +229,12 @@ def test_a_bug_is_one_line_with_exit_code_70(call: Any, rows: Path, monkeypatch:
     assert code == 70
     assert err == "assay: internal error: ZeroDivisionError: boom; --log-level debug shows where\n"
     assert "Traceback" in call("run", rows, "--log-level", "debug")[2]
+
+
+def test_runs_names_those_that_never_came_to_an_end(call: Any, rows: Path, store: Path) -> None:
+    call("run", rows, "--evaluators", "ExactMatch")
+    (commit,) = store.glob("runs/*/run.parquet")
+    commit.unlink()
+    run_id = commit.parent.name.removeprefix("run_id=")
+    code, _, err = call("runs")
+    assert (code, err) == (0, f"unfinished: {run_id}; go on with: assay run --resume {run_id}\n")

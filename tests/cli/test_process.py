@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import assay
 from assay.api import get_run
+from assay.cli.app import run_app
 
 if TYPE_CHECKING:
     from tests.conftest import StoppableRun
@@ -39,11 +41,26 @@ def test_a_stored_run_loads_no_client_no_server_and_no_sql() -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_commits_what_is_finished_as_partial(
+def test_a_signal_lets_calls_end_and_commits_what_is_there_as_partial(
     stoppable: StoppableRun, number: signal.Signals, code: int
 ) -> None:
     returned, err = stoppable.stop_by(number)
     assert returned == code, err
-    assert "committed as partial" in err
     run = get_run(store=stoppable.store)
-    assert (run.info["status"], run.scores["item_id"].to_list()) == ("partial", ["0", "1"])
+    assert f"committed as partial; go on with: assay run --resume {run.run_id} --store" in err
+    assert run.info["status"] == "partial"
+    states = run.samples.sort("item_id").select("item_id", "status", "error_code").rows()
+    assert states == [*((n, "ok", None) for n in "012"), ("3", "skipped", "stopped")]
+    assert run.scores.sort("item_id")["passed"].to_list() == [True] * 3 + [None]
+    whole = assay.run(resume=run.run_id, store=stoppable.store)
+    assert (whole.info["status"], whole.info["passed"]) == ("complete", 4)
+
+
+def test_a_second_signal_ends_at_once_and_says_how_to_go_on(stoppable: StoppableRun) -> None:
+    returned, err = stoppable.stop_by(signal.SIGINT, twice=True)
+    assert returned == 130, err
+    assert "ended at once; go on with: assay run --resume" in err
+    tokens = ["run", "--resume", "latest", "--concurrency", "2", "--store", str(stoppable.store), "-q"]
+    assert run_app(tokens) == 0
+    whole = get_run(store=stoppable.store)
+    assert (whole.info["status"], whole.info["passed"]) == ("complete", 4)

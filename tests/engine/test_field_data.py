@@ -210,23 +210,45 @@ def test_f069_ids_of_every_kind(tmp_path: Path) -> None:
     assert set(assay.load(data)["item_id"].to_pylist()) == set(ids)
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "table", "md", "parquet"])
-def test_f072_results_are_written_as_utf8_whatever_the_locale(form: str, tmp_path: Path) -> None:
-    done = run("F072/texts.jsonl", tmp_path, evaluators="Citations")
-    sql = "select response from items order by source_line limit 3"
-    out = tmp_path / f"out.{form}"
+QUERIES = """
+import json, sys
+from assay.cli.app import main
+
+def ask(*tokens):
+    sys.argv = ["assay", *query, *tokens]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+
+*query, forms = sys.argv[1:]
+for form in json.loads(forms):
+    ask("--format", form, "-o", "out." + form)
+    print("begin", form, flush=True)
+    if form != "parquet":
+        ask("--format", form)
+"""
+
+
+def test_f072_results_are_written_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    store = run("F072/texts.jsonl", tmp_path, evaluators="Citations").store
+    query = ["query", "select response from items order by source_line limit 3", "--store", store]
+    forms = ["json", "csv", "table", "md", "parquet"]
     environment = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-X", "warn_default_encoding", "-W", "error", "-m", "assay", "query", sql]
-    place = ["--store", done.store, "--format", form]
-    subprocess.run([*command, *place, "-o", str(out)], env=environment, check=True, capture_output=True)
-    if form == "parquet":
-        text = "\n".join(pl.read_parquet(out)["response"])
-    else:
-        text = out.read_text(encoding="utf-8")
-        shown = subprocess.run([*command, *place], env=environment, check=True, capture_output=True)
-        assert b"\\u5317" in shown.stdout
-    assert "北京" in text
-    assert "🤗" in text
+    command = [sys.executable, "-X", "warn_default_encoding", "-W", "error", "-c", QUERIES]
+    done = subprocess.run(
+        [*command, *query, json.dumps(forms)], env=environment, cwd=tmp_path, check=True, capture_output=True
+    )
+    shown = dict(part.split(b"\n", 1) for part in done.stdout.split(b"begin ")[1:])
+    for form in forms:
+        out = tmp_path / f"out.{form}"
+        if form == "parquet":
+            text = "\n".join(pl.read_parquet(out)["response"])
+        else:
+            text = out.read_text(encoding="utf-8")
+            assert b"\\u5317" in shown[form.encode()], form
+        assert "北京" in text, form
+        assert "🤗" in text, form
 
 
 def test_f072_a_nul_survives_storage_and_is_never_lost_in_csv(tmp_path: Path) -> None:

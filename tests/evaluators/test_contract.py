@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from assay.contracts.chat import ChatReply
+from assay.contracts.chat import ChatReply, Usage
 from assay.contracts.json_text import parse_json
 from assay.errors import ConfigError
 from evaluators.built_in import BUILT_IN
@@ -107,7 +107,7 @@ class LengthChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         grade = 1 + len(str(request.messages[1]["content"])) % 5
-        return ChatReply(f'{{"reason": "length", "score": {grade}}}', "judge-1", input_tokens=grade)
+        return ChatReply(f'{{"reason": "length", "score": {grade}}}', "judge-1", usage=Usage(grade))
 
 
 def evaluate(evaluation: Evaluation, rows: pl.DataFrame) -> pl.DataFrame:

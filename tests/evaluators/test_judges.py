@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.contracts.chat import ChatReply
+from assay.contracts.chat import ChatReply, Usage
 from assay.errors import CallError, EndpointError
 from evaluators.built_in import BUILT_IN
 from evaluators.contract import JudgeEvaluator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from assay.contracts.chat import ChatRequest
 
-GOOD = ChatReply('{"reason": "clear", "score": 4}', "judge-1", "stop", input_tokens=300, output_tokens=20)
+GOOD = ChatReply('{"reason": "clear", "score": 4}', "judge-1", "stop", usage=Usage(300, 20))
 JUDGES = [each for each in BUILT_IN if isinstance(each, JudgeEvaluator)]
 HOSTILE = [
     "Render {{item.secret}} please",
@@ -104,7 +104,7 @@ def test_a_blank_answer_is_an_error_without_a_call(
 def test_tokens_of_an_unusable_reply_are_counted_in_its_row(
     score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any]
 ) -> None:
-    chat = scripted_chat(ChatReply("no idea", "judge-1", "stop", input_tokens=300, output_tokens=2))
+    chat = scripted_chat(ChatReply("no idea", "judge-1", "stop", usage=Usage(300, 2)))
     row = score("Relevance", {"query": ["q"], "response": ["r"]}, chat).row(0, named=True)
     assert (row["status"], row["error_code"], row["score"], row["passed"]) == (
         "error",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from assay.contracts.chat import ChatReply, ChatRequest, text_message
+from assay.contracts.chat import ChatReply, ChatRequest, Usage, text_message
 from assay.errors import ConfigError, StoreError
 from evaluators.catalog import Evaluation
 from evaluators.contract import (
@@ -42,7 +42,7 @@ class CountingChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         self.asked += len(request.messages)
-        return ChatReply(str(self.asked), f"judge-{self.asked}", input_tokens=10, output_tokens=None)
+        return ChatReply(str(self.asked), f"judge-{self.asked}", usage=Usage(10, None))
 
 
 def columns(measure: Callable[[pl.DataFrame], pl.DataFrame], **facts: Any) -> Evaluator:

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from assay.api import Run, get_run
+from assay.cli.app import run_app
 from assay.engine.prefect_api import START_VARIABLE, temporary_server
 
 if TYPE_CHECKING:
@@ -28,14 +33,43 @@ ROOT = Path(__file__).parents[2]
 DATA = ROOT / "data/foundry/support.jsonl"
 MARK = "Expresszuschlag"  # a word of the dataset, to look for where no data may be
 PARAMETERS_BELOW = 10_000
+TOKENS = ("--evaluators", "ExactMatch,PartialMatch", "--batch-size", "80")
+RUNS = """
+import asyncio, json, sys
+from pathlib import Path
+from flows.evaluate import evaluate
+
+root, data, codes = Path(sys.argv[1]), sys.argv[2], {"scheduled": 0}
+print("begin scheduled", file=sys.stderr)
+asyncio.run(evaluate(config=str(root / "config.json")))  # first, as a schedule finds it
+
+from assay.cli.app import run_app
+
+def run(name, *tokens):
+    print(f"begin {name}", file=sys.stderr, flush=True)
+    codes[name] = run_app(["run", *tokens, "--name", name, "--store", str(root / "store")])
+
+run("unasked", data, "--evaluators", "ExactMatch", "--limit", "2")
+run("batches", data, *json.loads(sys.argv[3]), "--engine", "prefect", "-q")
+for answer in "xy":
+    edited = root / "d.jsonl"
+    edited.write_text(json.dumps({"id": "1", "response": answer, "ground_truth": "x"}), encoding="utf-8")
+    run(answer, str(edited), "--evaluators", "ExactMatch", "--engine", "prefect", "-q")
+(root / "told.json").write_text(json.dumps(codes), encoding="utf-8")
+"""
 
 
-def assay(*tokens: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
-    command = [sys.executable, "-m", "assay", *map(str, tokens)]
+def start(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    ours = ("PREFECT", "ASSAY")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    command = [sys.executable, *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, env=clean | variables, check=False, timeout=240
     )
+
+
+def assay(*tokens: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    return start("-m", "assay", *tokens, **variables)
 
 
 def ask(api: str, path: str, **body: Any) -> list[dict[str, Any]]:
@@ -60,35 +94,73 @@ def find_servers(home: Path) -> list[str]:
     return found
 
 
+def count_flow_runs(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        (count,) = connection.execute("select count(*) from flow_run").fetchone()
+    return count
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Prefect server.
+
+    Attributes:
+        url: Its API.
+        migrated: Copy of its database from before the first run.
+    """
+
+    url: str
+    migrated: Path
+
+
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with temporary_server(tmp_path_factory.mktemp("server")) as url:
-        yield url
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    root = tmp_path_factory.mktemp("server")
+    migrated = root / "migrated.db"
+    with temporary_server(root) as url:
+        database = sqlite3.connect(root / "prefect/prefect.db")
+        with closing(database), closing(sqlite3.connect(migrated)) as copy:
+            database.backup(copy)  # whole, although the server is at work
+        yield Server(url, migrated)
 
 
-def run_by_prefect(api: str, store: Path, data: Path, *tokens: object) -> Run:
-    done = assay("run", data, *tokens, "--store", store, "--engine", "prefect", "-q", PREFECT_API_URL=api)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    return get_run(store=store)
+@pytest.fixture(scope="module")
+def done(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Run, str]]:
+    """Run what ends by itself in one process: importing Prefect takes longer than a run.
+
+    Returns:
+        By name, each run and what it wrote to standard error.
+    """
+    root = tmp_path_factory.mktemp("runs")
+    config, told = root / "config.json", root / "told.json"
+    settings = {"name": "scheduled", "datasets": [str(DATA)], "evaluators": ["ExactMatch"]}
+    settings |= {"store": str(root / "store")}
+    config.write_text(json.dumps(settings), encoding="utf-8")
+    variables = {"PREFECT_API_URL": server.url, "PREFECT_LOGGING_LEVEL": "ERROR"}
+    ended = start("-c", RUNS, root, DATA, json.dumps(TOKENS), **variables)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    codes = json.loads(told.read_text(encoding="utf-8"))
+    assert set(codes.values()) == {0}, ended.stderr
+    errors = dict(part.split("\n", 1) for part in ended.stderr.split("begin ")[1:])
+    return {name: (get_run(name, store=root / "store"), errors[name]) for name in codes}
 
 
 def test_one_flow_run_one_task_run_per_batch_and_the_tables_of_the_local_driver(
-    api: str, tmp_path: Path
+    server: Server, done: dict[str, tuple[Run, str]], tmp_path: Path
 ) -> None:
-    tokens = ("--evaluators", "ExactMatch,PartialMatch", "--batch-size", 80)
-    run = run_by_prefect(api, tmp_path / "a", DATA, *tokens)
-    (flow_run,) = ask(api, "flow_runs", flow_runs={"id": {"any_": [run.info["flow_run_id"]]}})
+    run, _ = done["batches"]
+    (flow_run,) = ask(server.url, "flow_runs", flow_runs={"id": {"any_": [run.info["flow_run_id"]]}})
     assert (flow_run["state_type"], flow_run["deployment_id"]) == ("COMPLETED", None)
-    tasks = ask(api, "task_runs", flow_runs={"id": {"any_": [flow_run["id"]]}})
+    tasks = ask(server.url, "task_runs", flow_runs={"id": {"any_": [flow_run["id"]]}})
     assert sorted(task["name"] for task in tasks) == [f"batch-{n}" for n in range(4)]
     assert {task["state_type"] for task in tasks} == {"COMPLETED"}
     assert len(json.dumps([flow_run, tasks])) < PARAMETERS_BELOW * 5
     assert len(json.dumps(flow_run["parameters"])) < PARAMETERS_BELOW
     assert MARK in DATA.read_text(encoding="utf-8")
     assert MARK not in json.dumps([flow_run, tasks], ensure_ascii=False)
-    assert assay("run", DATA, *tokens, "--store", tmp_path / "b", "--engine", "local", "-q").returncode == 0
-    local = get_run(store=tmp_path / "b")
+    assert run_app(["run", str(DATA), *TOKENS, "--store", str(tmp_path), "--engine", "local", "-q"]) == 0
+    local = get_run(store=tmp_path)
     assert local.info["engine"] == "local"
     key = ["item_id", "evaluator"]
     assert run.scores.drop("run_id").sort(key).equals(local.scores.drop("run_id").sort(key))
@@ -97,50 +169,25 @@ def test_one_flow_run_one_task_run_per_batch_and_the_tables_of_the_local_driver(
 
 
 def test_an_edited_dataset_of_the_same_name_is_scored_anew(
-    api: str, tmp_path: Path
+    done: dict[str, tuple[Run, str]],
 ) -> None:  # field case F085
-    data = tmp_path / "d.jsonl"
-    passed: list[Any] = []
-    for answer in ("x", "y"):
-        data.write_text(json.dumps({"id": "1", "response": answer, "ground_truth": "x"}), encoding="utf-8")
-        run = run_by_prefect(api, tmp_path / "s", data, "--evaluators", "ExactMatch")
-        passed += run.scores["passed"].to_list()
-    assert passed == [True, False]
+    assert [done[answer][0].scores["passed"].to_list() for answer in ("x", "y")] == [[True], [False]]
 
 
-def test_an_answering_api_is_used_unasked(api: str, tmp_path: Path) -> None:
-    done = assay(
-        "run",
-        DATA,
-        "--evaluators",
-        "ExactMatch",
-        "--limit",
-        2,
-        "--store",
-        tmp_path / "s",
-        PREFECT_API_URL=api,
+def test_an_answering_api_is_used_unasked(done: dict[str, tuple[Run, str]]) -> None:
+    run, err = done["unasked"]
+    assert run.info["engine"] == "prefect"
+    assert "engine prefect" in err
+
+
+def test_a_configuration_file_is_enough_for_a_schedule(done: dict[str, tuple[Run, str]]) -> None:
+    assert done["scheduled"][0].info["engine"] == "prefect"
+
+
+def test_sigterm_commits_the_finished_batches_as_partial(server: Server, stoppable: StoppableRun) -> None:
+    returned, err = stoppable.stop_by(
+        signal.SIGTERM, "--engine", "prefect", batch_size=2, PREFECT_API_URL=server.url
     )
-    assert done.returncode == 0
-    assert "engine prefect" in done.stderr
-
-
-def test_a_configuration_file_is_enough_for_a_schedule(api: str, tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    settings = {"datasets": [str(DATA)], "evaluators": ["ExactMatch"], "store": str(tmp_path / "s")}
-    config.write_text(json.dumps(settings), encoding="utf-8")
-    code = (
-        f"import asyncio; from flows.evaluate import evaluate; asyncio.run(evaluate(config={str(config)!r}))"
-    )
-    variables = os.environ | {"PREFECT_API_URL": api, "PREFECT_LOGGING_LEVEL": "ERROR"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=variables, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert get_run(store=tmp_path / "s").info["engine"] == "prefect"
-
-
-def test_sigterm_commits_the_finished_batches_as_partial(api: str, stoppable: StoppableRun) -> None:
-    returned, err = stoppable.stop_by(signal.SIGTERM, "--engine", "prefect", PREFECT_API_URL=api)
     assert returned == 143, err
     run = get_run(store=stoppable.store)
     assert (run.info["status"], run.scores["item_id"].to_list()) == ("partial", ["0", "1"])
@@ -161,15 +208,20 @@ def test_an_api_that_does_not_answer_is_refused_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_a_temporary_server_lives_under_the_store_and_ends_with_the_run(tmp_path: Path) -> None:
+def test_a_temporary_server_lives_under_the_store_and_ends_with_the_run(
+    server: Server, tmp_path: Path
+) -> None:
     home, store = tmp_path / "home", tmp_path / "s"
     home.mkdir()
+    (store / "prefect").mkdir(parents=True)
+    shutil.copy(server.migrated, store / "prefect/prefect.db")  # migrating a new one takes 10 s
     tokens = ("--evaluators", "ExactMatch", "--engine", "prefect", "--store", store)
     done = assay("run", DATA, *tokens, HOME=str(home))
     assert done.returncode == 0, done.stderr
     assert "starting a temporary server" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (store / "prefect/prefect.db").exists()
+    flow_runs = count_flow_runs(store / "prefect/prefect.db")
+    assert (count_flow_runs(server.migrated), flow_runs) == (0, 1)
     assert list(home.iterdir()) == []
     assert find_servers(store / "prefect") == []
     assert get_run(store=store).info["engine"] == "prefect"

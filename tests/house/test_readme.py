@@ -36,7 +36,7 @@ def test_the_commands_run_in_the_order_they_stand(monkeypatch: pytest.MonkeyPatc
     for folder in ("data", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
-    assert len(RUNNABLE) == 6
+    assert len(RUNNABLE) == 7
     codes = {line: run_app(shlex.split(line)[1:]) for line in RUNNABLE}
     assert set(codes.values()) == {0}, codes
 

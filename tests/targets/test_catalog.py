@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, get_args
 
 import polars as pl
 import pytest
 
+from assay.chat.traffic import Traffic
 from assay.config import RunConfig, TargetKind
 from assay.contracts.tables import ITEMS, SAMPLES, conform
 from assay.targets.catalog import TARGETS, build_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from assay.targets.contract import Work
     from tests.conftest import Loopback
 
 pytestmark = pytest.mark.usefixtures("api_key")
@@ -36,10 +42,25 @@ def build_items(count: int) -> pl.DataFrame:
     )
 
 
-def build_config(kind: str, loopback: Loopback) -> RunConfig:
+def build_config(kind: str, loopback: Loopback, folder: Path) -> RunConfig:
+    """Return a configuration in which everything that answers says `stored` or `ok`."""
     url = loopback.azure_url if kind == "azure" else loopback.base_url
-    endpoint = None if kind == "stored" else {"model": "m", "base_url": url}
-    return RunConfig.model_validate({"datasets": ("x",), "target": {"kind": kind, "endpoint": endpoint}})
+    (folder / "answer.py").write_text("def answer(query):\n    return 'ok'\n", encoding="utf-8")
+    (folder / "http.toml").write_text(
+        f'url = "{loopback.base_url}/chat/completions"\n'
+        '[headers]\nauthorization = "Bearer ${OPENAI_API_KEY}"\n'
+        '[body]\nmodel = "m"\nmessages = "{{messages}}"\n',
+        encoding="utf-8",
+    )
+    places = {
+        "python": f"{folder / 'answer.py'}:answer",
+        "cmd": f"{sys.executable} -c \"print('ok')\"",
+        "http": str(folder / "http.toml"),
+    }
+    asked = kind in {"openai", "azure"}
+    endpoint = {"model": "m", "base_url": url} if asked else None
+    target = {"kind": kind, "place": places.get(kind), "endpoint": endpoint}
+    return RunConfig.model_validate({"datasets": ("x",), "target": target})
 
 
 def test_catalog_holds_every_kind_of_the_configuration() -> None:
@@ -49,11 +70,14 @@ def test_catalog_holds_every_kind_of_the_configuration() -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in TARGETS])
 @pytest.mark.parametrize("count", [0, 6])
-async def test_every_target_gives_one_sample_per_item_row(loopback: Loopback, kind: str, count: int) -> None:
+async def test_every_target_gives_one_sample_per_item_row(
+    loopback: Loopback, kind: str, count: int, tmp_path: Path, make_work: Callable[..., Work]
+) -> None:
     items, done = build_items(count), list[bool]()
-    target = build_target(build_config(kind, loopback))
+    config = build_config(kind, loopback, tmp_path)
+    target = build_target(config, Traffic(config))
     try:
-        samples = await target.fetch_samples(items, done.append)
+        samples = await target.fetch_samples(items, make_work(done))
     finally:
         await target.aclose()
     with_run = samples.with_columns(run_id=pl.lit("r"))
@@ -61,14 +85,18 @@ async def test_every_target_gives_one_sample_per_item_row(loopback: Loopback, ki
     assert samples.columns == [name for name in SAMPLES.columns if name != "run_id"]
     assert samples.select("item_id", "turn").equals(items.select("item_id", "turn"))
     assert samples["status"].to_list() == ["ok"] * count
+    assert samples["output_text"].to_list() == ["stored" if kind == "stored" else "ok"] * count
     assert samples["trial"].to_list() == [0] * count
     assert done == [True] * count
 
 
 @pytest.mark.parametrize("kind", ["openai", "azure"])
-async def test_kind_of_the_target_decides_which_route_is_called(loopback: Loopback, kind: str) -> None:
-    target = build_target(build_config(kind, loopback))
-    await target.fetch_samples(build_items(2), lambda _: None)
+async def test_kind_of_the_target_decides_which_route_is_called(
+    loopback: Loopback, kind: str, tmp_path: Path, make_work: Callable[..., Work]
+) -> None:
+    config = build_config(kind, loopback, tmp_path)
+    target = build_target(config, Traffic(config))
+    await target.fetch_samples(build_items(2), make_work())
     await target.aclose()
     prefix = {"openai": "/v1/", "azure": "/openai/deployments/m/"}[kind]
     assert all(request["path"].startswith(prefix) for request in loopback.requests)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from assay.chat.client import open_chat
-from assay.config import Endpoint, RunConfig
+from assay.chat.traffic import Traffic
+from assay.config import RunConfig
 from assay.contracts.json_text import dump_json, parse_json
 from assay.errors import ConfigError, EndpointError
 from assay.targets.catalog import build_target
-from assay.targets.conversation import ConversationTarget
+from assay.targets.contract import Work
 
 if TYPE_CHECKING:
     from tests.conftest import Loopback
@@ -39,23 +39,38 @@ def ask(item_id: str, *queries: str | None) -> list[tuple[str, int, str | None, 
 
 
 async def fetch(
-    loopback: Loopback, items: pl.DataFrame, *, concurrency: int = 4, system: str | None = None
+    loopback: Loopback,
+    items: pl.DataFrame,
+    *,
+    concurrency: int = 4,
+    trials: int = 1,
+    **target: Any,
 ) -> tuple[pl.DataFrame, list[bool]]:
     endpoint = {"model": "m", "base_url": loopback.base_url}
-    target = build_target(
-        RunConfig.model_validate(
-            {
-                "datasets": ("x",),
-                "target": {"kind": "openai", "endpoint": endpoint, "system": system},
-                "concurrency": concurrency,
-            }
-        )
-    )
+    asked = {"datasets": ("x",), "target": {"kind": "openai", "endpoint": endpoint, **target}}
+    config = RunConfig.model_validate(asked | {"concurrency": concurrency})
+    opened = build_target(config, Traffic(config, sleep=no_wait))
     done: list[bool] = []
     try:
-        return await target.fetch_samples(items, done.append), done
+        work = Work(Forgetful(), done.append, trials, concurrency)
+        return await opened.fetch_samples(items, work), done
     finally:
-        await target.aclose()
+        await opened.aclose()
+
+
+class Forgetful:
+    """A recorder that knows nothing and keeps nothing."""
+
+    def find(self, kind: str, request: str) -> tuple[str, None]:
+        return f"{kind} {request}", None
+
+    def keep(self, key: str, outcome: object) -> None:
+        assert key
+        assert outcome
+
+
+async def no_wait(_: float) -> None:
+    return None
 
 
 def list_sent(loopback: Loopback) -> list[list[tuple[str, str]]]:
@@ -79,16 +94,9 @@ async def test_turns_are_sent_in_order_with_the_history_so_far(loopback: Loopbac
     assert done == [True] * 3
 
 
-async def no_wait(_: float) -> None:
-    return None
-
-
 async def test_usage_requests_and_times_land_in_the_row(loopback: Loopback) -> None:
     loopback.script([{"status": 500, "body": ""}], {"reply": "ok", "usage": USAGE})
-    endpoint = Endpoint(model="m", base_url=loopback.base_url)
-    target = ConversationTarget(open_chat(endpoint, concurrency=1, timeout_s=10, sleep=no_wait), "m")
-    samples = await target.fetch_samples(build_items(*ask("i", "a")), lambda _: None)
-    await target.aclose()
+    samples, _ = await fetch(loopback, build_items(*ask("i", "a")))
     row = samples.row(0, named=True)
     names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "attempts")
     assert [row[name] for name in names] == [30, 20, 10, 15, 2]
@@ -211,14 +219,40 @@ def test_target_without_a_model_names_the_option() -> None:
     for kind in ("openai", "azure"):
         config = RunConfig.model_validate({"datasets": ("x",), "target": {"kind": kind}})
         with pytest.raises(ConfigError, match="--model"):
-            build_target(config)
+            build_target(config, Traffic(config))
 
 
-async def test_an_answer_cut_off_at_the_limit_is_an_error_that_keeps_its_text(loopback: Loopback) -> None:
+async def test_an_answer_cut_off_at_the_users_limit_is_an_error_that_keeps_its_text(
+    loopback: Loopback,
+) -> None:
     loopback.script([{"reply": "half of it", "finish": "length"}])
-    samples, done = await fetch(loopback, build_items(*ask("i", "a", "b")))
-    assert samples.select("status", "error_code", "output_text").rows() == [
-        ("error", "truncated", "half of it"),
-        ("skipped", "turn_skipped", None),
+    samples, done = await fetch(loopback, build_items(*ask("i", "a", "b")), sampling={"max_output_tokens": 4})
+    assert samples.select("status", "error_code", "output_text", "output_tokens").rows() == [
+        ("error", "truncated", "half of it", 2),
+        ("skipped", "turn_skipped", None, None),
     ]
     assert done == [False, False]
+    assert len(loopback.requests) == 1
+
+
+async def test_an_answer_cut_off_at_the_servers_limit_is_asked_for_once_more(loopback: Loopback) -> None:
+    loopback.script([{"reply": "half", "finish": "length"}, {"reply": "the whole"}])
+    samples, _ = await fetch(loopback, build_items(*ask("i", "a")))
+    assert samples.select("status", "output_text", "input_tokens", "attempts").rows() == [
+        ("ok", "the whole", 6, 2)
+    ]
+    assert loopback.requests[1]["body"]["max_tokens"] >= 4096
+
+
+async def test_trials_hold_every_conversation_anew(loopback: Loopback) -> None:
+    loopback.script([], after=lambda body: {"reply": str(len(body["messages"]))})
+    samples, done = await fetch(loopback, build_items(*ask("i", "a", "b"), *ask("j", "c")), trials=2)
+    assert samples.select("item_id", "trial", "turn", "output_text").rows() == [
+        ("i", 0, 0, "1"),
+        ("i", 0, 1, "3"),
+        ("i", 1, 0, "1"),
+        ("i", 1, 1, "3"),
+        ("j", 0, 0, "1"),
+        ("j", 1, 0, "1"),
+    ]
+    assert done == [True] * 6

@@ -7,14 +7,25 @@ from typing import Any
 import polars as pl
 
 from assay.contracts.json_text import dump_json
+from assay.targets.contract import Work
 from assay.targets.stored import StoredTarget
 
 CALL: dict[str, Any] = {"type": "tool_call", "tool_call_id": "c1", "name": "find", "arguments": {}}
 
 
+class NoRecorder:
+    """Stored answers are looked up nowhere."""
+
+    def find(self, kind: str, request: str) -> tuple[str, None]:
+        raise AssertionError(kind + request)
+
+    def keep(self, key: str, outcome: object) -> None:
+        raise AssertionError(key, outcome)
+
+
 async def fetch(items: pl.DataFrame) -> tuple[pl.DataFrame, list[bool]]:
     done: list[bool] = []
-    samples = await StoredTarget().fetch_samples(items, done.append)
+    samples = await StoredTarget().fetch_samples(items, Work(NoRecorder(), done.append))
     return samples, done
 
 

@@ -71,6 +71,26 @@ def test_a_field_without_a_template_comes_from_its_standard_column() -> None:
     assert mapped.select("query", "response").rows() == [("q", "answer")]
 
 
+def test_what_an_answer_took_and_cited_is_read_with_its_type() -> None:
+    items = '[{"role":"assistant","content":[],"citations":[{"url":"u"}]}]'
+    frame = pl.DataFrame(
+        {
+            "item_json": ["{}", "{}"],
+            "sample.output_items_json": [items, "[]"],
+            "sample.retrieval_json": ['[{"query":"q"}]', None],
+            "sample.input_tokens": [7, None],
+            "sample.output_tokens": [2, 3],
+            "sample.cached_tokens": pl.Series([None, None], dtype=pl.Int64),
+            "sample.reasoning_tokens": pl.Series([None, None], dtype=pl.Int64),
+            "sample.latency_ms": [1.5, None],
+        }
+    )
+    assert values(frame, response="{{sample.citations[0].url}}") == ["u", None]
+    assert values(frame, response="{{sample.retrieval[0].query}}") == ["q", None]
+    assert values(frame, response="{{sample.usage.input_tokens}}") == ["7", None]
+    assert values(frame, response="took {{sample.latency_ms}} ms") == ["took 1.5 ms", "took  ms"]
+
+
 def test_sample_fields_are_read_from_the_answer() -> None:
     answer = {"sample.output_text": '{"name":"Ada"}', "sample.output_items_json": '[{"role":"assistant"}]'}
     frame = pl.DataFrame({"item_json": ["{}", "{}"], **{k: [v, "plain"] for k, v in answer.items()}})
