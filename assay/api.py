@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from signal import Signals
-from typing import TYPE_CHECKING, NoReturn, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack, cast
 
 from pydantic import TypeAdapter
 
@@ -31,7 +31,7 @@ from assay.engine.resume import find_outcome, open_resumed, settle_request
 from assay.engine.signals import EXIT_CODES, listening
 from assay.engine.tools import Monitor, Silent
 from assay.errors import ConfigError, SetupError, UndecidedError
-from assay.settings import ENGINES, Engine, ReadSettings, Settings, make_config
+from assay.settings import ENGINES, Engine, ReadSettings, Settings, make_config, read_seconds
 from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.locking import lock_run
@@ -213,8 +213,12 @@ def resume(datasets: list[str], settings: Settings) -> Prepared:
     refuse_secrets(given)
     reference, store = str(given.pop("resume")), str(settings.get("store", DEFAULT_STORE))
     changes = {CHANGES[name]: given.pop(name) for name in CHANGES if name in given}
-    if "max_errors" in changes:
-        changes["max_errors"] = str(changes["max_errors"])
+    for name in ("timeout_s", "max_wait_s", "deadline_s"):
+        if name in changes:
+            changes[name] = read_seconds(name, cast("float | str", changes[name]))
+    for name in ("max_errors", "prices"):
+        if name in changes:
+            changes[name] = str(changes[name])
     asked = datasets or given.keys() - {"store", "engine", "config"}
     config = make_config(datasets, settings) if asked else None
     return open_resumed(reference, config, changes, store)

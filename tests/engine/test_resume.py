@@ -116,13 +116,21 @@ def test_a_changed_configuration_is_refused_by_name(
 
 
 def test_how_a_run_goes_may_change_when_it_is_resumed(
-    ask_rows: Callable[..., Run], go_on: Callable[..., Run], loopback: Loopback
+    ask_rows: Callable[..., Run], go_on: Callable[..., Run], loopback: Loopback, tmp_path: Path
 ) -> None:
     loopback.script([], match=[("question 4", BUSY)])
     ask_rows()
-    again = go_on(concurrency=1, max_errors="50%", rpm=6000)
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"models": {}}', encoding="utf-8")
+    times = {"deadline_s": "5m", "timeout_s": "2m", "max_wait_s": "90s"}
+    again = go_on(concurrency=1, max_errors="50%", rpm=6000, prices=prices, **times)
     assert again.exit_code == 0
     config = json.loads(str(again.info["config_json"]))
+    assert (config["limits"]["deadline_s"], config["timeout_s"], config["limits"]["max_wait_s"]) == (
+        300,
+        120,
+        90,
+    )
     assert (config["concurrency"], config["limits"]["rpm"], config["max_errors"]) == (1, 6000, "50%")
 
 
