@@ -99,6 +99,22 @@ class Target(_Config):
         return self.endpoint.model if self.endpoint else self.place or self.kind
 
 
+class Panel(_Config):
+    """How verdicts come about where one answer of one judge is not enough.
+
+    Attributes:
+        repeats: How often each judge is asked about a row; their median counts.
+        jury: Further judges beside the first.
+        vote: How the judges of a jury come to one verdict.
+        canaries: Rows with known verdicts that every batch asks about: `built-in`, or a JSON Lines file.
+    """
+
+    repeats: int = Field(default=1, ge=1, le=100)
+    jury: tuple[Endpoint, ...] = ()
+    vote: Literal["majority", "mean"] = "majority"
+    canaries: str | None = None
+
+
 class Limits(_Config):
     """How fast and how far calls may go.
 
@@ -187,9 +203,13 @@ class RunConfig(_Config):
         datasets: Files, globs, folders or `-`, as the user named them; none: the file that is looked for.
         reading: How the datasets are read.
         responses: File with stored answers by id.
+        judge: The model that judges, the first one of a jury.
+        panel: Repeats, jury and canaries.
+        embeddings: The model that turns texts into vectors.
+        against: Run whose answers are the other ones of pairs; None: those of the items.
         evaluators: Names the user asked for; empty: those of the files.
         add_evaluators: Whether `evaluators` come on top of those of the files.
-        own_evaluators: `FILE.py:NAME` or folders with evaluators of the user's own.
+        own_evaluators: `FILE.py:NAME`, folders and prompt files (`.md`) with evaluators of the user's own.
         allow_graders_network: Whether Python graders run where the network cannot be cut.
         options: Evaluator name to option name to value; `threshold` is one of them.
         mapping: `FIELD` or `EVALUATOR.FIELD` to template.
@@ -207,6 +227,9 @@ class RunConfig(_Config):
     responses: str | None = None
     target: Target = Target()
     judge: Endpoint | None = None
+    panel: Panel = Panel()
+    embeddings: Endpoint | None = None
+    against: str | None = None
     evaluators: tuple[str, ...] = ()
     add_evaluators: bool = False
     own_evaluators: tuple[str, ...] = ()
@@ -224,6 +247,11 @@ class RunConfig(_Config):
     name: str | None = None
     labels: tuple[str, ...] = ()
     store: str = DEFAULT_STORE
+
+    @property
+    def judges(self) -> tuple[Endpoint, ...]:
+        """All models that judge."""
+        return () if self.judge is None else (self.judge, *self.panel.jury)
 
     @field_validator("max_errors")
     @classmethod

@@ -38,7 +38,10 @@ def expand_names(settings: Settings) -> Settings:
     project = read_project(settings.get("config"))
     given: Fields = dict(settings)
     named: Fields = {}
-    target, judge = settings.get("target", "stored"), settings.get("judge", "")
+    target, judges = settings.get("target", "stored"), _list_judges(settings)
+    judge, *jury = judges or [""]
+    if judge:
+        given["judge"] = judge
     if target.partition(":")[0] not in KINDS:
         if target not in project.targets:
             raise _refuse_target(target, list(project.targets), project.path)
@@ -47,9 +50,16 @@ def expand_names(settings: Settings) -> Settings:
     if judge in project.judges:
         named |= project.judges[judge]
         del given["judge"]
+    own = {name: value for name, value in given.items() if name.startswith("judge_")}
+    given["jury"] = [{**project.judges.get(each, {"judge": each}), **own} for each in jury]
     if "params" in named and "params" in settings:
         given["params"] = {**cast("Fields", named["params"]), **settings["params"]}
     return cast("Settings", named | given)
+
+
+def _list_judges(settings: Settings) -> list[str]:
+    asked = settings.get("judge", [])
+    return [asked] if isinstance(asked, str) else [*asked]
 
 
 def make_target(settings: Settings) -> Fields:
@@ -90,9 +100,47 @@ def make_judge(settings: Settings) -> Fields | None:
             names = list_names(f"judge_{name}" for name in own)
             raise ConfigError(f"without a judge there is no use for {names}; name a --judge")
         return None
-    provider, model = _split_judge(judge)
+    provider, model = _split_judge(judge if isinstance(judge, str) else judge[0])
     shared = {name: settings.get(name) for name in SERVER} if _shares(settings) else {}
     return {"model": model, "provider": provider, **shared, **own}
+
+
+def make_panel(settings: Settings) -> Fields:
+    """Return repeats, jury and canaries as `RunConfig` takes them.
+
+    Raises:
+        ConfigError: Something was set that belongs to a judge, and there is none.
+    """
+    names = {"repeats": "judge_repeats", "vote": "judge_vote", "canaries": "canaries"}
+    given: Fields = dict(settings)
+    panel = {field: given[name] for field, name in names.items() if name in given}
+    if panel and "judge" not in settings:
+        idle = list_names(name for name in names.values() if name in given)
+        raise ConfigError(f"without a judge there is no use for {idle}; name a --judge")
+    jury = [make_judge(cast("Settings", {**given, **each})) for each in settings.get("jury", ())]
+    if "judge_vote" in settings and not jury:
+        raise ConfigError("judge_vote: one judge needs no vote; name several with --judge")
+    return panel | {"jury": jury}
+
+
+def make_embeddings(settings: Settings) -> Fields | None:
+    """Return the embedding model as `RunConfig` takes it; None: there is none.
+
+    Raises:
+        ConfigError: Something was set that belongs to an embedding model, and there is none.
+    """
+    own = {name: value for name in SERVER if (value := settings.get(f"embedding_{name}")) is not None}
+    _check_variable("embedding_api_key_env", settings.get("embedding_api_key_env"))
+    model = settings.get("embedding_model")
+    if model is None:
+        if own:
+            names = list_names(f"embedding_{name}" for name in own)
+            raise ConfigError(f"without an embedding model there is no use for {names}")
+        return None
+    provider, name = _split_judge(model)
+    shares = "embedding_base_url" not in settings and _name_kind(settings) in {provider, "stored"}
+    shared = {name: settings.get(name) for name in SERVER} if shares else {}
+    return {"model": name, "provider": provider, **shared, **own}
 
 
 def _split_judge(judge: str) -> tuple[str, str]:
@@ -107,8 +155,12 @@ def _shares(settings: Settings) -> bool:
     """
     if "judge" not in settings or "judge_base_url" in settings:
         return False
-    kind = settings.get("target", "openai" if "model" in settings else "stored")
-    return kind not in MODELS or kind == _split_judge(settings["judge"])[0]
+    kind = _name_kind(settings)
+    return kind not in MODELS or kind == _split_judge(_list_judges(settings)[0])[0]
+
+
+def _name_kind(settings: Settings) -> str:
+    return settings.get("target", "openai" if "model" in settings else "stored")
 
 
 def _refuse_target(target: str, names: list[str], path: Path) -> ConfigError:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from assay.config import DEFAULT_STORE, Limits, Reading, RunConfig, Selection
 from assay.contracts.hiding import refuse_secrets
 from assay.errors import ConfigError
-from assay.parties import expand_names, make_judge, make_target
+from assay.parties import expand_names, make_embeddings, make_judge, make_panel, make_target
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -60,10 +60,21 @@ class Settings(ReadSettings, total=False):
     trials: int
     responses: str | Path
     config: str | Path
-    judge: str
+    judge: str | list[str]
     judge_base_url: str
     judge_api_version: str
     judge_api_key_env: str
+    judge_repeats: int
+    judge_vote: Literal["majority", "mean"]
+    judge_prompts: list[str]
+    canaries: str | Path
+    jury: list[dict[str, object]]
+    embedding_model: str
+    embedding_base_url: str
+    embedding_api_version: str
+    embedding_api_key_env: str
+    against: str
+    only_if: dict[str, str]
     evaluators: str | list[str]
     own_evaluators: list[str]
     allow_graders_network: bool
@@ -113,10 +124,12 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         "reading": {key: settings[key] for key in Reading.model_fields if key in settings},
         "target": make_target(settings),
         "judge": make_judge(settings),
+        "panel": make_panel(settings),
+        "embeddings": make_embeddings(settings),
         "evaluators": asked,
         "add_evaluators": adds,
-        "own_evaluators": tuple(map(_locate, settings.get("own_evaluators", ()))),
-        "options": settings.get("options", {}),
+        "own_evaluators": tuple(map(_locate, _list_own(settings))),
+        "options": _add_conditions(settings),
         "mapping": settings.get("mapping", {}),
         "selection": {key: settings.get(key) for key in Selection.model_fields},
         "limits": _make_limits(settings),
@@ -129,7 +142,7 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
     if "timeout_s" in settings:
         fields["timeout_s"] = read_seconds("timeout", settings["timeout_s"])
     refuse_secrets(fields)
-    plain = {"allow_graders_network", "trials", "concurrency", "reuse", "batch_size", "name"}
+    plain = {"allow_graders_network", "trials", "concurrency", "reuse", "batch_size", "name", "against"}
     try:
         return RunConfig.model_validate(fields | {k: v for k, v in settings.items() if k in plain})
     except ValidationError as error:
@@ -189,6 +202,23 @@ def _split_evaluators(names: str | list[str] | None) -> tuple[tuple[str, ...], b
     return tuple(plain), adds
 
 
+def _list_own(settings: Settings) -> list[str]:
+    """Return the places of own evaluators; a judge prompt is one."""
+    prompts = settings.get("judge_prompts", [])
+    for place in prompts:
+        if not place.endswith(".md"):
+            raise ConfigError(f"judge_prompts: {place} is no Markdown file; write --judge-prompt FILE.md")
+    return [*settings.get("own_evaluators", ()), *prompts]
+
+
+def _add_conditions(settings: Settings) -> dict[str, dict[str, JsonValue]]:
+    """Return the options, with what evaluators wait for among them."""
+    options = {name: dict(values) for name, values in settings.get("options", {}).items()}
+    for name, condition in settings.get("only_if", {}).items():
+        options.setdefault(name, {})["only_if"] = condition
+    return options
+
+
 def _locate(place: str) -> str:
     """Write the path of an own evaluator in full, so that every process of a run finds it."""
     return str(Path(place).absolute()) if place else place
@@ -201,8 +231,12 @@ def _describe(error: ValidationError) -> str:
 
 def _name(place: tuple[int | str, ...]) -> str:
     """Return the setting that a place in the configuration comes from."""
-    if place[0] == "judge":
+    if place[0] == "judge" or "jury" in place:
         return "judge" if place[-1] == "model" else f"judge_{place[-1]}"
+    if place[0] == "embeddings":
+        return f"embedding_{place[-1]}"
+    if place[0] == "panel":
+        return str(place[-1]) if place[-1] == "canaries" else f"judge_{place[-1]}"
     inner = place[:1] if place[0] in {"options", "mapping"} else reversed(place)
     names = [_SETTING_OF.get(str(part), str(part)) for part in inner]
     return next((name for name in names if name in Settings.__annotations__), str(place[0]))

@@ -11,14 +11,21 @@ from pydantic import BaseModel, ConfigDict
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
     from polars._typing import PolarsDataType as PolarsType
 
-    from assay.contracts.chat import Chat, ChatReply
+    from assay.contracts.chat import Chat
+    from evaluators.judging import Rubric
+
+    Vectors = npt.NDArray[np.float32]
+    Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 
 FIELDS: tuple[str, ...] = (
     "query",
     "response",
+    "response_b",
     "expected_response",
     "context",
     "messages",
@@ -57,6 +64,11 @@ class Options(BaseModel):
     def extra_wants(self) -> tuple[str, ...]:
         """Fields that these options read, when they are there, on top of what the evaluator always reads."""
         return ()
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether these options need the evaluator in the form that asks a model: `Description.asking`."""
+        return False
 
     @property
     def extra_mapping(self) -> dict[str, str]:
@@ -103,7 +115,6 @@ class Verdict:
         label: Short text verdict.
         reason: Why, for a person.
         details: Facts for a machine, stored as JSON.
-        replies: The model answers this verdict rests on, for usage and cost.
         prompt_sha: Hash of the prompt template, for judges.
     """
 
@@ -111,7 +122,6 @@ class Verdict:
     label: str | None = None
     reason: str | None = None
     details: Mapping[str, object] | None = None
-    replies: tuple[ChatReply, ...] = ()
     prompt_sha: str | None = None
 
 
@@ -156,6 +166,7 @@ class Description(Generic[O]):
         threshold_names: What the threshold is called among the options.
         aggregate: From options and the scores of a slice (`score`, `label`, `passed`, `status`,
             `details_json`) to figures about all of them; None: mean and pass rate are enough.
+        asking: The same evaluator as it works where its options ask a model; None: it has one form.
         levels: `turn`, `conversation` or both.
         version: Raised when the same input may score differently.
     """
@@ -175,6 +186,7 @@ class Description(Generic[O]):
     thresholds: Scale | None = None
     threshold_names: tuple[str, ...] = ("threshold",)
     aggregate: Callable[[O, pl.DataFrame], Sequence[Aggregate]] | None = None
+    asking: Evaluator | None = None
     levels: tuple[Literal["turn", "conversation"], ...] = ("turn",)
     version: int = 1
 
@@ -216,11 +228,27 @@ class JudgeEvaluator(Description[O]):
     Attributes:
         ask: From options, fields and a chat to a verdict. Raises CallError for a call or answer
             that cannot be used; never returns a default score.
+        rubric: What the judge is told, where that is the same for all options; for lists.
     """
 
     ask: Callable[[O, Fields, Chat], Awaitable[Verdict]]
     threshold: float | None = 3.0
     scale: Scale = field(default=Scale(1.0, 5.0))
+    rubric: Rubric | None = None
 
 
-Evaluator: TypeAlias = "ColumnEvaluator[Any] | RowEvaluator[Any] | JudgeEvaluator[Any]"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingEvaluator(Description[O]):
+    """Scores whole columns of text by the vectors that a model makes of them.
+
+    Attributes:
+        measure: As that of a ColumnEvaluator, with a function that turns texts, none of them empty, into
+            the rows of an array; it raises CallError when the endpoint cannot.
+    """
+
+    measure: Callable[[O, pl.DataFrame, Embed], Awaitable[pl.DataFrame]]
+
+
+Evaluator: TypeAlias = (
+    "ColumnEvaluator[Any] | RowEvaluator[Any] | JudgeEvaluator[Any] | EmbeddingEvaluator[Any]"
+)

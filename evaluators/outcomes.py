@@ -10,7 +10,7 @@ from assay.contracts.json_text import dump_json
 from assay.errors import CallError, SetupError, UndecidedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.contracts.chat import ChatReply
     from evaluators.contract import Verdict
@@ -42,23 +42,28 @@ def describe_verdict(verdict: Verdict) -> Outcome:
     score = None if verdict.score is None else float(verdict.score)
     if score is not None and not math.isfinite(score):
         raise ValueError(f"the score {score}")
-    outcome: Outcome = {
+    return {
         "score": score,
         "label": _clean(verdict.label),
         "reason": _clean(verdict.reason),
-        "details_json": None if verdict.details is None else _clean(dump_json(verdict.details)),
+        **describe_details(verdict.details),
         "prompt_sha": verdict.prompt_sha,
     }
-    return outcome | describe_replies(verdict.replies) if verdict.replies else outcome
+
+
+def describe_details(details: Mapping[str, object] | None) -> Outcome:
+    """Return details as JSON."""
+    return {"details_json": None if details is None else _clean(dump_json(details))}
 
 
 def describe_replies(replies: Sequence[ChatReply]) -> Outcome:
-    """Name the model that spoke last, and add up tokens and money; null where no reply tells them."""
+    """Name the models that spoke, and add up time, tokens and money; null where no reply tells them."""
     spent = Usage()
     for reply in replies:
         spent = spent.plus(reply.usage)
     return {
-        "judge_model": replies[-1].model if replies else None,
+        "judge_model": "+".join(dict.fromkeys(reply.model for reply in replies)) or None,
+        "latency_ms": sum(reply.latency_ms for reply in replies) if replies else None,
         "input_tokens": spent.input_tokens,
         "output_tokens": spent.output_tokens,
         "cost_usd": spent.cost_usd,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 from itertools import takewhile
 from threading import Event
@@ -13,19 +12,20 @@ import polars as pl
 
 from assay.chat.pool import run_jobs
 from assay.contracts.tables import SCORES, Status
-from assay.errors import CallError, ConfigError
+from assay.errors import ConfigError
 from assay.sandbox.graders import stop_graders
-from evaluators.contract import ColumnEvaluator, JudgeEvaluator, RowEvaluator
+from evaluators.contract import ColumnEvaluator, EmbeddingEvaluator, JudgeEvaluator, RowEvaluator
 from evaluators.marking import mark_rows, refuse_scores
-from evaluators.outcomes import describe_failure, describe_replies, describe_verdict
+from evaluators.outcomes import describe_failure, describe_verdict
+from evaluators.panel import ask_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.contracts.chat import Chat, ChatReply, ChatRequest
     from evaluators.catalog import Evaluation
-    from evaluators.contract import Fields
+    from evaluators.contract import Evaluator, Fields
     from evaluators.outcomes import Outcome
+    from evaluators.panel import Judging
 
 _IDENTITY = ("run_id", "item_id", "turn", "trial", "level", "evaluator", "options_sha")
 _TOLD = ("label", "reason", "details_json", "error_code", "error_message")  # what `measure` may add
@@ -36,43 +36,10 @@ RESULT = pl.Schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """How a judge is asked.
-
-    Attributes:
-        chat: The model.
-        concurrency: Rows under way at one time.
-        on_done: Called after each row that was put to the judge.
-    """
-
-    chat: Chat
-    concurrency: int
-    on_done: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
     row: int
     use: int
     fields: Fields
-
-
-class _Recorder:
-    """A chat that keeps the replies, so that those of a failed row are counted too."""
-
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
-        self.replies: list[ChatReply] = []
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        try:
-            reply = await self._chat.complete(request)
-        except CallError as error:
-            if error.reply is not None:
-                self.replies.append(error.reply)
-            raise
-        self.replies.append(reply)
-        return reply
 
 
 async def run_evaluation(evaluation: Evaluation, rows: pl.DataFrame, judging: Judging | None) -> pl.DataFrame:
@@ -91,7 +58,7 @@ async def run_evaluations(
     options and threshold are measured together.
 
     Args:
-        evaluations: Uses of one evaluator.
+        evaluations: Uses of one evaluator, in any of its forms.
         rows: `use` UInt32, which of `evaluations` is due; String columns named by field, an absent one
             standing for nulls; and `error_code` and `error_message` of answers or mappings that failed.
         judging: How to ask a judge; only judge evaluators need it.
@@ -125,7 +92,7 @@ def _list_kinds(evaluations: Sequence[Evaluation]) -> pl.Series:
 
 def _kind_key(evaluation: Evaluation) -> object:
     evaluator, options = evaluation.evaluator, evaluation.options
-    alike = (evaluation.fields, evaluation.needs, options.keeps_blank)
+    alike = (id(evaluator), evaluation.fields, evaluation.needs, options.keeps_blank)
     if not isinstance(evaluator, ColumnEvaluator):
         return alike
     fixed = [name for name in type(options).model_fields if name not in evaluator.row_options]
@@ -141,7 +108,7 @@ async def _run_kind(
     fit = marked["status"] == "ok"
     complete = fit.all()
     due = (marked if complete else marked.filter(fit)).select("row", "use", *first.fields)
-    measured = await _measure(evaluations, due, judging)
+    measured = await _measure(first.evaluator, evaluations, due, judging)
     measured = refuse_scores(first, measured)
     failed = measured["error_code"].is_not_null()
     status = pl.Series("status", ["ok", "error"], dtype=Status).gather(failed.cast(pl.UInt32))
@@ -150,10 +117,9 @@ async def _run_kind(
 
 
 async def _measure(
-    evaluations: Sequence[Evaluation], due: pl.DataFrame, judging: Judging | None
+    evaluator: Evaluator, evaluations: Sequence[Evaluation], due: pl.DataFrame, judging: Judging | None
 ) -> pl.DataFrame:
     """Run the evaluator over rows that lack nothing; a failure is the `error_code` of its rows."""
-    evaluator = evaluations[0].evaluator
     match evaluator:
         case ColumnEvaluator():
             return await _work_apart(lambda _: _measure_columns(evaluator, evaluations, due))
@@ -163,6 +129,8 @@ async def _measure(
             if judging is None:
                 raise ConfigError(f"{evaluations[0].label} needs a judge: --judge MODEL")
             return _gather(await _ask_rows(evaluator, evaluations, due, judging))
+        case EmbeddingEvaluator():
+            return await _embed_columns(evaluator, evaluations, due, judging)
         case _:
             assert_never(evaluator)
 
@@ -189,12 +157,20 @@ def _measure_columns(
         for name, dtype in evaluator.row_options.items()
     ]
     try:
-        measured = evaluator.measure(evaluations[int(use[0])].options, due.drop("row", "use").hstack(varying))
-        told = measured.select("score", *(name for name in _TOLD if name in measured.columns))
-        return _complete(due.select("row").hstack(told))  # refuses another height
+        fields = due.drop("row", "use").hstack(varying)
+        return _take(due, evaluator.measure(evaluations[int(use[0])].options, fields))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an evaluator raises belongs to its rows
-        failure = {name: pl.lit(text) for name, text in describe_failure(error).items()}
-        return _complete(due.select("row", **failure))
+        return _fail(due, error)
+
+
+def _take(due: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
+    told = measured.select("score", *(name for name in _TOLD if name in measured.columns))
+    return _complete(due.select("row").hstack(told))  # refuses another height
+
+
+def _fail(due: pl.DataFrame, error: Exception | SystemExit) -> pl.DataFrame:
+    failure = {name: pl.lit(text) for name, text in describe_failure(error).items()}
+    return _complete(due.select("row", **failure))
 
 
 def _compare_rows(
@@ -213,18 +189,33 @@ def _compare_rows(
 async def _ask_rows(
     evaluator: JudgeEvaluator[Any], evaluations: Sequence[Evaluation], due: pl.DataFrame, judging: Judging
 ) -> list[Outcome]:
-    async def ask_row(job: _Job) -> Outcome:
-        recorder = _Recorder(judging.chat)
-        started = time.perf_counter()
-        try:
-            verdict = await evaluator.ask(evaluations[job.use].options, job.fields, recorder)
-            outcome = describe_verdict(verdict)
-        except Exception as error:  # noqa: BLE001 - the same
-            outcome = describe_replies(recorder.replies) | describe_failure(error)
-        judging.on_done()
-        return {"row": job.row, "latency_ms": (time.perf_counter() - started) * 1000} | outcome
+    async def ask(job: _Job) -> Outcome:
+        options = evaluations[job.use].options
+        outcome = await ask_row(
+            lambda chat: evaluator.ask(options, job.fields, chat),
+            judging,
+            higher_is_better=evaluator.higher_is_better,
+        )
+        return {"row": job.row} | outcome
 
-    return await run_jobs(_list_jobs(due), ask_row, judging.concurrency)
+    return await run_jobs(_list_jobs(due), ask, judging.concurrency)
+
+
+async def _embed_columns(
+    evaluator: EmbeddingEvaluator[Any],
+    evaluations: Sequence[Evaluation],
+    due: pl.DataFrame,
+    judging: Judging | None,
+) -> pl.DataFrame:
+    if judging is None or judging.embed is None:
+        raise ConfigError(f"{evaluations[0].label} needs an embedding model: --embedding-model MODEL")
+    if not due.height:
+        return _complete(due)
+    options = evaluations[int(due["use"][0])].options
+    try:
+        return _take(due, await evaluator.measure(options, due.drop("row", "use"), judging.embed))
+    except Exception as error:  # noqa: BLE001 - the same
+        return _fail(due, error)
 
 
 def _list_jobs(due: pl.DataFrame) -> list[_Job]:

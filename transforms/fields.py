@@ -24,6 +24,7 @@ def _item(*path: str) -> Reference:
 SOURCES: dict[str, tuple[Source, ...]] = {
     "query": ("query",),
     "response": (f"{SAMPLE_PREFIX}output_text",),
+    "response_b": (f"{SAMPLE_PREFIX}other_text", _item("response_b")),
     "expected_response": ("expected_response",),
     "context": ("context",),
     "messages": ("messages_json",),

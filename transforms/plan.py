@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import polars as pl
@@ -11,6 +12,7 @@ from assay.contracts.documents import EvaluatorUse, parse_uses
 from assay.contracts.json_text import dump_json, sha_text
 from assay.contracts.tables import EVERY_ITEM, EVERY_TURN, PLAN, conform
 from assay.errors import ConfigError, list_names
+from transforms.conditions import check_conditions, parse_condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +32,7 @@ NO_EVALUATOR = (
 )
 
 
-_Row: TypeAlias = "tuple[str, str, str, float | None, str, str]"
+_Row: TypeAlias = "tuple[str, str, str, float | None, str, str, str | None]"
 _EVALUATION = {name: dtype for name, dtype in PLAN.columns.items() if name not in {"item_id", "turn"}}
 
 
@@ -236,6 +238,9 @@ class Planner(Generic[R]):
     def plan_kind(self, uses: Sequence[EvaluatorUse]) -> list[_Row]:
         """Return what is planned, but for item and turn, for items that share these uses."""
         rows = {(row[0], row[1]): row for row in map(self._resolve, uses)}
+        conditions = {row[0]: row[-1] for row in rows.values()}
+        if any(conditions.values()):
+            check_conditions(conditions, {self._label(use): use.where or "--only-if" for use in uses})
         return list(rows.values())
 
     def _resolve(self, use: EvaluatorUse) -> _Row:
@@ -245,6 +250,10 @@ class Planner(Generic[R]):
         mapping = dict(use.mapping)
         for owner in owners:
             options |= self.options.get(owner, {})
+        condition = options.pop("only_if", None)
+        if condition is not None:
+            where = use.where or "--only-if"
+            condition = parse_condition(condition, partial(self.catalog.label, where=where), where)
         evaluation = self.catalog.resolve(_name_use(use), options, where=use.where)
         mapping |= evaluation.mapping
         for owner in owners:
@@ -253,9 +262,10 @@ class Planner(Generic[R]):
         used = {field: mapping[field] for field in sorted(mapping) if field in evaluation.fields}
         mapping_json = dump_json(used) if used else "{}"
         options_json = evaluation.options_json
-        sha = sha_text(options_json, repr(evaluation.threshold), mapping_json)[:SHA_DIGITS]
+        told = (options_json, repr(evaluation.threshold), mapping_json)
+        sha = sha_text(*told, *([condition] if condition else []))[:SHA_DIGITS]
         self._fresh[label, sha] = (evaluation, mapping_json)
-        return label, sha, options_json, evaluation.threshold, "turn", mapping_json
+        return label, sha, options_json, evaluation.threshold, "turn", mapping_json, condition
 
     def take_fresh(self) -> dict[tuple[str, str], tuple[R, str]]:
         """Return what was resolved since the last call: label and hash to evaluation and mapping."""

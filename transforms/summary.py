@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from assay.contracts.tables import SUMMARY, conform
+from assay.contracts.tables import NOT_DUE, SUMMARY, conform
 
 _PASSED = (pl.col("status") == "ok") & pl.col("passed").fill_null(value=False)
 _FAILED = (pl.col("status") == "ok") & ~pl.col("passed").fill_null(value=True)
@@ -43,6 +43,7 @@ def _count(scores: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
         failed=_FAILED.sum().cast(pl.Int64),
         errored=error.sum().cast(pl.Int64),
         skipped=skipped.sum().cast(pl.Int64),
+        settled=(skipped & (pl.col("error_code") == NOT_DUE)).fill_null(value=False).sum().cast(pl.Int64),
         scored=pl.col("score").is_not_null().sum().cast(pl.Int64),
         attempted=(~skipped).sum().cast(pl.Int64),
         mean=pl.col("score").drop_nulls().sort(),

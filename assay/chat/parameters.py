@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.contracts.chat import ChatRequest
+    from assay.contracts.json_text import JsonValue
 
 Body: TypeAlias = "dict[str, object]"
 
+SCHEMA_NAME = "verdict"
+PLAIN_JSON: Mapping[str, object] = {"type": "json_object"}
 STREAMED: Mapping[str, object] = {"stream": True, "stream_options": {"include_usage": True}}
 
 _REFUSED = re.compile(
     r"unsupported|(?:not|n't|only|cannot both) (?:\w+ )?(?:support|permit|allow|accept|specified|available)"
     r"|unrecogni[sz]ed|unknown|unexpected|extra_forbidden|deprecated|removed|must be verified"
-    r"|only the default|only \S+ is (?:allowed|supported)|must be 'json_schema'|\buse\b.{1,40}\binstead",
+    r"|only the default|only \S+ is (?:allowed|supported)|must be '?json_|invalid schema"
+    r"|\buse\b.{1,40}\binstead",
     re.IGNORECASE,
 )
 _OFFER = re.compile(r"\buse\b.{1,40}?\binstead\b", re.IGNORECASE)
@@ -50,8 +54,8 @@ _DROPPABLE = (
     "encoding_format",
 )
 _OTHER_SIGNS = {
-    "text": re.compile(r"text\.format|response_format|json_object|json mode", re.IGNORECASE),
-    "response_format": re.compile(r"response_format|json_object|json mode", re.IGNORECASE),
+    "text": re.compile(r"text\.format|response_format|json_(?:object|schema)|json mode", re.IGNORECASE),
+    "response_format": re.compile(r"response_format|json_(?:object|schema)|json mode", re.IGNORECASE),
     "stream": re.compile(r"'stream'|to stream this model|\(parameter stream\)|streaming", re.IGNORECASE),
 }
 
@@ -65,11 +69,22 @@ def build_body(model: str, request: ChatRequest) -> Body:
         "seed": request.seed,
         "stop": list(request.stop) or None,
         "max_tokens": request.max_output_tokens,
-        "response_format": {"type": "json_object"} if request.json_object else None,
+        "response_format": _build_format(request),
     }
     body.update({name: value for name, value in asked.items() if value is not None})
     body.update(request.params)
     return body
+
+
+def describe_schema(schema: Mapping[str, JsonValue]) -> Body:
+    """Return how both APIs are told the form of an answer."""
+    return {"name": SCHEMA_NAME, "strict": True, "schema": schema}
+
+
+def _build_format(request: ChatRequest) -> Body | None:
+    if request.json_schema is not None:
+        return {"type": "json_schema", "json_schema": describe_schema(request.json_schema)}
+    return dict(PLAIN_JSON) if request.json_object else None
 
 
 def write_body(body: Body) -> bytes:
@@ -93,17 +108,25 @@ class Learnt:
     def __init__(self) -> None:
         self._renamed: dict[str, str] = {}
         self._dropped: set[str] = set()
+        self._plain_json = False
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not sent as it was asked for, a sentence each."""
         renamed = [f"{name} is sent as {new}" for name, new in self._renamed.items()]
-        return (*renamed, *(f"{name} is not sent: the server refuses it" for name in sorted(self._dropped)))
+        plain = ("a JSON object is asked for without its schema",) if self._plain_json else ()
+        return (
+            *renamed,
+            *plain,
+            *(f"{name} is not sent: the server refuses it" for name in sorted(self._dropped)),
+        )
 
     def adapt(self, body: Mapping[str, object]) -> Body:
         """Return a body that holds only what the server is known to take."""
-        if not (self._renamed or self._dropped):
+        if not (self._renamed or self._dropped or self._plain_json):
             return dict(body)
+        if self._plain_json:
+            body = {name: _drop_schema(name, value) for name, value in body.items()}
         renamed = {self._renamed.get(name, name): value for name, value in body.items()}
         return {name: value for name, value in renamed.items() if name not in self._dropped}
 
@@ -113,6 +136,9 @@ class Learnt:
             return False
         blamed = _OFFER.sub("", complaint)
         refused = [name for name in _DROPPABLE if name in sent and _names(blamed, name)]
+        if any(_drop_schema(name, sent[name]) != sent[name] for name in refused):
+            self._plain_json = True  # a plain JSON object may still be had
+            return True
         if "cannot both be" in complaint:  # one of two is taken; the first matters more
             refused = refused[1:]
         self._note(refused, complaint)
@@ -142,3 +168,12 @@ def _names(complaint: str, name: str) -> bool:
         named = rf"[:,] {name}(?![\w ])|{before} {name}\b|\b{name} {after}"
         return re.search(f"{quoted}|{named}", complaint) is not None
     return re.search(rf"{quoted}|(?<!\w){name}(?!\w)", complaint) is not None
+
+
+def _drop_schema(name: str, value: object) -> object:
+    """Return a parameter that asks for JSON of a schema as one that asks for any JSON object."""
+    if name == "response_format" and isinstance(value, dict) and "json_schema" in value:
+        return dict(PLAIN_JSON)
+    if name == "text" and isinstance(value, dict) and "schema" in str(value):
+        return {"format": dict(PLAIN_JSON)}
+    return value

@@ -140,7 +140,7 @@ def check_priced(config: RunConfig, prices: Prices) -> None:
     """
     if config.limits.max_cost is None:
         return
-    endpoints = (config.target.endpoint, config.judge)
+    endpoints = (config.target.endpoint, *config.judges, config.embeddings)
     models = dict.fromkeys(endpoint.model for endpoint in endpoints if endpoint is not None)
     unpriced = [model for model in models if prices.find(model) is None]
     if unpriced:

@@ -61,4 +61,8 @@ class RecordedChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer one request; see `ask_once`."""
         text = dump_json(self.chat.describe(request))
+        if request.nonce:
+            text = text.replace(
+                request.nonce, "0" * len(request.nonce)
+            )  # so the same question is found again
         return await ask_once(self.recorder, self.kind, text, lambda: self.chat.complete(request))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.chat.answers import as_object, as_objects, mend_text, name_model, read_usage
 from assay.chat.completions import write_call
+from assay.chat.parameters import PLAIN_JSON, describe_schema
 from assay.chat.withheld import keep_paid, reject_error, reject_filtered, reject_refusal
 from assay.contracts.chat import ChatReply
 from assay.contracts.json_text import dump_json
@@ -36,11 +37,17 @@ def build_input(model: str, request: ChatRequest) -> Body:
         "temperature": request.temperature,
         "top_p": request.top_p,
         "max_output_tokens": request.max_output_tokens,
-        "text": {"format": {"type": "json_object"}} if request.json_object else None,
+        "text": _build_text(request),
     }
     body.update({name: value for name, value in asked.items() if value is not None})
     body.update(request.params)
     return body
+
+
+def _build_text(request: ChatRequest) -> Body | None:
+    if request.json_schema is not None:
+        return {"format": {"type": "json_schema", **describe_schema(request.json_schema)}}
+    return {"format": dict(PLAIN_JSON)} if request.json_object else None
 
 
 def read_response(answer: JsonObject, model: str, latency_ms: float) -> ChatReply:

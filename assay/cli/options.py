@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast
 
 from cyclopts import Group, Parameter
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -82,14 +82,32 @@ class Answers:
 class Judging:
     """Who judges."""
 
-    judge: str | None = None
-    """Model that judges; azure:DEPLOYMENT for Azure; or a NAME."""
+    judge: tuple[str, ...] = ()
+    """Model that judges; azure:DEPLOYMENT for Azure; or a NAME. Repeated: a jury."""
     judge_base_url: str | None = None
     """URL of the judge's API. Default: --base-url, with its key and version."""
     judge_api_version: str | None = None
     """Version of the Azure API."""
     judge_api_key_env: str | None = None
     """Name of the variable that holds the judge's key. Default: as for the target."""
+    judge_prompt: tuple[str, ...] = ()
+    """FILE.md of a judge of your own: a rubric under a head; repeatable. It runs beside the others."""
+    judge_repeats: int | None = None
+    """How often each judge is asked about a row; the median counts. Default: 1."""
+    judge_vote: Literal["majority", "mean"] | None = None
+    """How a jury comes to one verdict: majority (the middle one) or mean. Default: majority."""
+    canaries: str | None = None
+    """built-in, or a JSONL file: rows with known verdicts that every batch asks about, to watch the judge."""
+    against: str | None = None
+    """Compare the answers with those of this run, pair by pair."""
+    embedding_model: str | None = None
+    """Model that turns texts into vectors; azure:DEPLOYMENT for Azure."""
+    embedding_base_url: str | None = None
+    """URL of its API. Default: --base-url, with its key and version."""
+    embedding_api_version: str | None = None
+    """Version of the Azure API."""
+    embedding_api_key_env: str | None = None
+    """Name of the variable that holds its key. Default: as for the target."""
 
 
 @_group("Scoring", 3)
@@ -105,6 +123,9 @@ class Scoring:
     """Run Python graders even where their network cannot be cut."""
     option: tuple[str, ...] = ()
     """EVALUATOR.NAME=JSON sets an option or the threshold; repeatable."""
+    only_if: tuple[str, ...] = ()
+    """EVALUATOR=OTHER:STATE runs the first only where the other one's outcome is so, such as
+    Relevance=ExactMatch:fail; repeatable."""
     mapping: tuple[str, ...] = ()
     """[EVALUATOR.]FIELD=TEMPLATE, or a JSON file of such pairs; repeatable."""
     max_errors: str | None = None
@@ -174,7 +195,13 @@ class Running:
     calls: Calls = Calls()
 
 
-_SETTING_OF = {"evaluator": "own_evaluators", "label": "labels", "option": "options", "param": "params"}
+_SETTING_OF = {
+    "evaluator": "own_evaluators",
+    "judge_prompt": "judge_prompts",
+    "label": "labels",
+    "option": "options",
+    "param": "params",
+}
 
 
 def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: Running) -> Settings:
@@ -187,6 +214,8 @@ def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: 
     for group in (answers, answers.drawing, scoring, scoring.judging, items, running, running.calls):
         given |= {_SETTING_OF.get(name, name): value for name, value in _list_given(group)}
     given["options"] = parse_options(scoring.option)
+    if scoring.only_if:
+        given["only_if"] = parse_conditions(scoring.only_if)
     given["mapping"] = parse_mappings(scoring.mapping)
     if answers.drawing.param:
         given["params"] = parse_params(answers.drawing.param)
@@ -218,6 +247,19 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, dict[str, JsonValue]]:
             )
         options.setdefault(evaluator, {})[name] = _read_value(value)
     return options
+
+
+def parse_conditions(texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse `EVALUATOR=OTHER:STATE`."""
+    conditions: dict[str, str] = {}
+    for text in texts:
+        name, equals, condition = text.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(
+                f"--only-if {text!r}: write EVALUATOR=OTHER:STATE, such as Relevance=ExactMatch:fail"
+            )
+        conditions[name.strip()] = condition.strip()
+    return conditions
 
 
 def parse_params(texts: tuple[str, ...]) -> dict[str, JsonValue]:

@@ -35,6 +35,8 @@ class ChatRequest:
         stop: Texts that end an answer.
         max_output_tokens: Upper bound of the answer; None leaves it to the server.
         json_object: Ask the server for a JSON object.
+        json_schema: JSON Schema of that object, for servers that can hold an answer to one.
+        nonce: A random text inside the messages; the request is the same one whatever it is.
         fixed_budget: Whether an answer that is cut off stays cut, instead of being asked for with more room.
         params: Further parameters of the API, by their names there.
     """
@@ -46,6 +48,8 @@ class ChatRequest:
     stop: tuple[str, ...] = ()
     max_output_tokens: int | None = None
     json_object: bool = False
+    json_schema: Mapping[str, JsonValue] | None = None
+    nonce: str = ""
     fixed_budget: bool = False
     params: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
 

@@ -71,6 +71,16 @@ PLAIN = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_refus
 # What Python's own writer may leave behind, for a reading that is asked to take it.
 LENIENT = json.JSONDecoder(parse_constant=lambda _literal: None, parse_float=Number)
 
+# What models write: line breaks inside texts. Floats stay plain, as nothing is written back.
+MENDING = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_refuse_constant, strict=False)
+
+_TEXT_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+
+def mend_commas(text: str) -> str:
+    """Drop commas that stand before a closing bracket, outside of texts."""
+    return _TEXT_OR_COMMA.sub(lambda match: "" if match.group() == "," else match.group(), text)
+
 
 def parse_json(text: str) -> JsonValue:
     """Parse one JSON value.

@@ -19,6 +19,7 @@ Level = pl.Enum(["turn", "conversation"])
 RunStatus = pl.Enum(["complete", "partial", "failed"])
 JudgeHealth = pl.Enum(["ok", "unhealthy"])
 Timestamp = pl.Datetime("us", "UTC")
+NOT_DUE = "not_due"  # error_code of a skipped evaluation that another one settled
 EVERY_ITEM = "*"  # item_id of a plan row that holds for every item of the run; its turn says so:
 EVERY_TURN = -1
 
@@ -126,6 +127,7 @@ PLAN = _table(
     threshold_=pl.Float64,
     level=Level,
     mapping_json=pl.String,
+    only_if_=pl.String,  # `EVALUATOR:state,state` of the same item: without one of these it is not due
 )
 
 SAMPLES = _table(
@@ -245,6 +247,27 @@ SUMMARY = _table(
     pass_rate_high_=pl.Float64,  # every error a pass
     coverage_=pl.Float64,
     details_json_=pl.String,  # of a figure that an evaluator defines itself, such as a confusion matrix
+    settled_=pl.Int64,  # of the skipped: those that another evaluator settled, so that nobody was asked
+)
+
+CANARIES = _table(
+    "canaries",
+    "evaluator canary trial",
+    evaluator=pl.String,
+    canary=pl.String,  # name of a row whose verdict is known
+    trial=pl.Int32,  # which asking of it in the batch
+    passed=pl.Boolean,  # whether the verdict is the known one
+    expected=pl.String,  # what it is, such as `4..5` or a label
+    score_=pl.Float64,
+    label_=pl.String,
+    reason_=pl.String,
+    error_code_=pl.String,
+    error_message_=pl.String,
+    judge_model_=pl.String,
+    prompt_sha_=pl.String,
+    input_tokens_=pl.Int64,
+    output_tokens_=pl.Int64,
+    cost_usd_=pl.Float64,
 )
 
 

@@ -17,10 +17,13 @@ from assay.engine.asking import KEY, ask_samples, fetch_samples
 from assay.engine.missing import is_done
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
 from assay.engine.recording import BatchRecorder
+from assay.engine.settling import skip_rows
 from assay.store.ledger import open_segment
 from assay.store.parts import has_part, read_part, write_part
 from assay.targets.contract import Work
-from evaluators.runner import Judging, run_evaluations
+from evaluators.panel import Judging
+from evaluators.runner import run_evaluations
+from transforms.conditions import order_labels, tell_due
 from transforms.fields import list_sources
 from transforms.mapping import map_fields, map_values
 from transforms.plan import expand_plan
@@ -29,7 +32,6 @@ from transforms.values import SAMPLE_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from assay.chat.client import ModelChat
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
@@ -123,21 +125,48 @@ async def score_samples(
     rows = beside.join(items, on=KEY, how="left", maintain_order="left")
     due = expand_plan(plan, items)
     scores: list[pl.DataFrame] = []
-    for _, group in due.group_by("evaluator", "mapping_json", maintain_order=True):
-        uses = group.unique("options_sha", maintain_order=True).with_row_index("use")
-        numbered = group.select(*KEY, "options_sha").join(uses.select("options_sha", "use"), on="options_sha")
-        asked = rows.join(numbered, on=KEY, maintain_order="left_right")
-        result = await _evaluate(batch, uses, asked, recorder)
-        identity = asked.select(
-            *KEY,
-            "trial",
-            "options_sha",
-            run_id=pl.lit(batch.folder.run_id),
-            level=pl.lit(uses["level"][0]),
-            evaluator=pl.lit(uses["evaluator"][0]),
-        )
-        scores.append(pl.concat([identity[result["row"]], result.drop("row")], how="horizontal"))
+    for label in order_labels(due):
+        own = due.filter(pl.col("evaluator") == label)
+        for _, group in own.group_by("mapping_json", maintain_order=True):
+            scores += await _score_group(batch, group, rows, scores, recorder)
     return _hide_secrets(conform(pl.concat(scores), SCORES)) if scores else SCORES.empty()
+
+
+async def _score_group(
+    batch: Batch,
+    group: pl.DataFrame,
+    rows: pl.DataFrame,
+    before: Sequence[pl.DataFrame],
+    recorder: BatchRecorder,
+) -> list[pl.DataFrame]:
+    """Evaluate one evaluator over the rows whose fields are filled alike, where it is due."""
+    uses = group.unique("options_sha", maintain_order=True).with_row_index("use")
+    numbered = group.select(*KEY, "options_sha").join(
+        uses.select("options_sha", "use", "only_if"), on="options_sha"
+    )
+    asked = rows.join(numbered, on=KEY, maintain_order="left_right")
+    reasons = tell_due(asked, before) if uses["only_if"].count() else None
+    parts: list[pl.DataFrame] = []
+    if reasons is not None and reasons.count():
+        settled = asked.with_columns(reasons).filter(pl.col("reason").is_not_null())
+        batch.monitor.advance(settled.height, 0)
+        parts = [_identify(batch, uses, settled).hstack(skip_rows(uses, settled, batch.tools.catalog))]
+        asked = asked.filter(reasons.is_null())
+    result = await _evaluate(batch, uses, asked, recorder)
+    identity = _identify(batch, uses, asked)
+    return [*parts, pl.concat([identity[result["row"]], result.drop("row")], how="horizontal")]
+
+
+def _identify(batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of SCORES that say whose scores they are."""
+    return rows.select(
+        *KEY,
+        "trial",
+        "options_sha",
+        run_id=pl.lit(batch.folder.run_id),
+        level=pl.lit(uses["level"][0]),
+        evaluator=pl.lit(uses["evaluator"][0]),
+    )
 
 
 async def _evaluate(
@@ -146,8 +175,8 @@ async def _evaluate(
     """Evaluate rows by uses of one evaluator that read their fields alike."""
     evaluations = [restore_evaluation(row, batch.tools.catalog) for row in uses.iter_rows(named=True)]
     judging = None
-    if is_judge(evaluations[0]) and batch.tools.judge is not None:
-        judging = _start_judging(batch, batch.tools.judge, evaluations[0].evaluator, recorder)
+    if any(map(is_judge, evaluations)):
+        judging = _start_judging(batch, evaluations[0].evaluator, recorder)
     status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
     message = pl.col(f"{SAMPLE_PREFIX}error_message")
     mapping = restore_mapping(uses["mapping_json"][0])
@@ -171,10 +200,17 @@ def _hide_secrets(scores: pl.DataFrame) -> pl.DataFrame:
     return scores.with_columns(told.str.replace_many(dict.fromkeys(keys, "***"))) if keys else scores
 
 
-def _start_judging(batch: Batch, judge: ModelChat, evaluator: Evaluator, recorder: BatchRecorder) -> Judging:
+def _start_judging(batch: Batch, evaluator: Evaluator, recorder: BatchRecorder) -> Judging:
+    tools, panel = batch.tools, batch.config.panel
     kind = f"judge {evaluator.name} {evaluator.version}"
-    chat = RecordedChat(judge, recorder, kind)
-    return Judging(chat, batch.tools.ceiling, lambda: batch.monitor.advance(1, 0))
+    return Judging(
+        tuple(RecordedChat(judge, recorder, kind) for judge in tools.judges),
+        tools.ceiling,
+        lambda: batch.monitor.advance(1, 0),
+        panel.repeats,
+        panel.vote,
+        None if tools.embedder is None else tools.embedder.embed,
+    )
 
 
 def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:

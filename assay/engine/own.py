@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeGuard
 from assay.errors import ConfigError, list_names
 from assay.targets.code_files import explain_fault, load_file, shows_secret
 from evaluators.catalog import CATALOG, Catalog
-from evaluators.contract import FIELDS, ColumnEvaluator, JudgeEvaluator, RowEvaluator
+from evaluators.contract import FIELDS, ColumnEvaluator, EmbeddingEvaluator, JudgeEvaluator, RowEvaluator
 from evaluators.functions import wrap_function
 from evaluators.m365_custom import wrap_class
+from evaluators.prompt_files import make_judge, parse_prompt_file
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -52,7 +53,7 @@ def _open(places: tuple[str, ...]) -> Catalog:
 
 
 def load_evaluator(place: str) -> Evaluator:
-    """Load an evaluator: `FILE.py:NAME`, `FILE.py` with one evaluator in it, or an M365 folder.
+    """Load an evaluator: `FILE.py:NAME`, `FILE.py` with one in it, a prompt file `.md`, or an M365 folder.
 
     Raises:
         ConfigError: There is no such file, it cannot be loaded, it has no evaluator of that name, or the
@@ -60,6 +61,8 @@ def load_evaluator(place: str) -> Evaluator:
     """
     path, colon, name = place.rpartition(":") if ".py:" in place else (place, "", "")
     source = Path(path)
+    if source.suffix == ".md":
+        return _check_name(_load_prompt(source), place)
     if source.is_dir():
         return _check_name(_load_folder(source), place)
     module = _load_module(source, place)
@@ -76,8 +79,16 @@ def load_evaluator(place: str) -> Evaluator:
     return _check_name(_adapt(getattr(module, name), name, place), place)
 
 
+def _load_prompt(path: Path) -> Evaluator:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--judge-prompt {path}: cannot be read: {error}") from error
+    return make_judge(parse_prompt_file(text, str(path)))
+
+
 def _is_evaluator(value: object) -> TypeGuard[Evaluator]:
-    return isinstance(value, ColumnEvaluator | RowEvaluator | JudgeEvaluator)
+    return isinstance(value, ColumnEvaluator | RowEvaluator | JudgeEvaluator | EmbeddingEvaluator)
 
 
 def _adapt(value: object, name: str, place: str) -> Evaluator:

@@ -210,7 +210,7 @@ class Parting:
 
 def makes_calls(config: RunConfig) -> bool:
     """Whether a run may call a model."""
-    return config.target.kind != "stored" or config.judge is not None
+    return config.target.kind != "stored" or bool(config.judges) or config.embeddings is not None
 
 
 def is_shared(plan: pl.DataFrame) -> bool:

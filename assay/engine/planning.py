@@ -11,7 +11,7 @@ import polars as pl
 from assay.contracts.json_text import dump_json, parse_json
 from assay.contracts.tables import EVERY_TURN, ITEMS
 from assay.errors import ConfigError, list_names
-from evaluators.contract import JudgeEvaluator
+from evaluators.contract import EmbeddingEvaluator, JudgeEvaluator
 from transforms.fields import MAPPED_JSON, list_sources
 from transforms.mapping import FieldCheck
 from transforms.plan import Planner, PlanRequest
@@ -205,8 +205,8 @@ def restore_mapping(mapping_json: str) -> dict[str, Template]:
 
 
 def is_judge(evaluation: Evaluation) -> bool:
-    """Whether the evaluation asks a model."""
-    return isinstance(evaluation.evaluator, JudgeEvaluator)
+    """Whether the evaluation asks a model, to judge or to embed."""
+    return isinstance(evaluation.evaluator, JudgeEvaluator | EmbeddingEvaluator)
 
 
 def count_evaluations(plan: pl.DataFrame, samples: pl.DataFrame, catalog: Catalog) -> tuple[int, int]:
@@ -221,20 +221,25 @@ def count_evaluations(plan: pl.DataFrame, samples: pl.DataFrame, catalog: Catalo
     counts = (
         plan.join(weights, on=["item_id", "turn"], how="left")
         .with_columns(answers=pl.when(pl.col("turn") == EVERY_TURN).then(samples.height).otherwise("answers"))
-        .group_by("evaluator")
+        .group_by("evaluator", "options_json", "threshold")
         .agg(pl.col("answers").sum())
     )
     judged = [
-        int(count)
-        for label, count in counts.iter_rows()
-        if isinstance(catalog.find(label.partition(":")[0]), JudgeEvaluator)
+        int(row["answers"])
+        for row in counts.iter_rows(named=True)
+        if isinstance(restore_evaluation(row, catalog).evaluator, JudgeEvaluator)
     ]
     return int(counts["answers"].sum()), sum(judged)
 
 
 def _check_judge(evaluation: Evaluation, config: RunConfig) -> None:
-    if is_judge(evaluation) and config.judge is None:
+    if isinstance(evaluation.evaluator, JudgeEvaluator) and config.judge is None:
         raise ConfigError(
             f"{evaluation.label} asks a judge; name one with --judge MODEL (and --judge-base-url URL), "
             "or choose evaluators that need none with --evaluators"
+        )
+    if isinstance(evaluation.evaluator, EmbeddingEvaluator) and config.embeddings is None:
+        raise ConfigError(
+            f"{evaluation.label} compares vectors; name the model that makes them with --embedding-model "
+            "MODEL (and --embedding-base-url URL), or choose evaluators that need none with --evaluators"
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from assay.chat.client import ModelChat
+    from assay.chat.embeddings import EmbeddingModel
     from assay.config import RunConfig
     from assay.store.layout import RunFolder
     from assay.store.past import PastCalls
@@ -55,7 +56,8 @@ class Tools:
     """What a batch works with."""
 
     target: Target
-    judge: ModelChat | None
+    judges: tuple[ModelChat, ...]
+    embedder: EmbeddingModel | None
     catalog: Catalog
     traffic: Traffic
     past: PastCalls | None
@@ -72,11 +74,11 @@ def check_endpoints(config: RunConfig) -> None:
     Raises:
         ConfigError: The message names the variable, URL or file.
     """
-    for endpoint in (config.target.endpoint, config.judge):
+    for endpoint in (config.target.endpoint, *config.judges, config.embeddings):
         if endpoint is not None:
             from assay.chat.endpoints import locate_model  # the client takes a second to import
 
-            locate_model(endpoint)
+            locate_model(endpoint, "embeddings" if endpoint is config.embeddings else None)
     check_target(config)
     check_priced(config, read_prices(config.limits.prices))
 
@@ -115,16 +117,22 @@ async def open_tools(config: RunConfig, folder: RunFolder) -> AsyncGenerator[Too
     if config.limits.is_budget:
         traffic.meter.begin(*sum_spent(folder))
     async with AsyncExitStack() as opened:
-        judge = None
-        if config.judge is not None:
+        judges: list[ModelChat] = []
+        for endpoint in config.judges:
             from assay.chat.client import open_chat  # the client takes a second to import
 
-            judge = open_chat(config.judge, traffic)
-            opened.push_async_callback(judge.aclose)
+            judges.append(open_chat(endpoint, traffic))
+            opened.push_async_callback(judges[-1].aclose)
+        embedder = None
+        if config.embeddings is not None:
+            from assay.chat.embeddings import open_embeddings  # the same
+
+            embedder = open_embeddings(config.embeddings, traffic)
+            opened.push_async_callback(embedder.aclose)
         target = build_target(config, traffic)
         opened.push_async_callback(target.aclose)
         past = open_reused(config, folder.run_id)
         if past is not None:
             opened.callback(past.close)
         opened.callback(_set_deadline(traffic))
-        yield Tools(target, judge, open_catalog(config), traffic, past)
+        yield Tools(target, tuple(judges), embedder, open_catalog(config), traffic, past)

@@ -21,6 +21,7 @@ from assay.engine.intake import Intake
 from assay.engine.matching import ANSWERS_TABLE
 from assay.engine.missing import is_done
 from assay.engine.parting import Parting, RepeatsFoundError
+from assay.engine.planning import restore_evaluation
 from assay.engine.recording import BatchRecorder
 from assay.engine.reuse import choose_runs
 from assay.engine.tools import Silent, check_endpoints, open_tools
@@ -155,7 +156,7 @@ def walk_run(
 @contextmanager
 def _stand_in_keys(config: RunConfig) -> Generator[None]:
     """Let clients be opened without a key; they are never asked."""
-    endpoints: tuple[Endpoint | None, ...] = (config.target.endpoint, config.judge)
+    endpoints: tuple[Endpoint | None, ...] = (config.target.endpoint, *config.judges, config.embeddings)
     names = {each.api_key_env or _KEYS[each.provider] for each in endpoints if each is not None}
     missing = [name for name in names if not os.environ.get(name, "").strip()]
     before = {name: os.environ.get(name) for name in missing}
@@ -230,7 +231,7 @@ class _Way:
         config, items = self._config, piece.items
         self._rows += items.height
         self._on_rows(self._rows)
-        plan = piece.plan.filter(pl.col("evaluator").is_in(_list_judges(piece.plan, tools.catalog)))
+        plan = _take_judges(piece.plan, tools.catalog)
         if config.target.kind == "stored" and not plan.height:
             return
         batch = Batch(self._scratch, piece.index, config, tools, Silent())
@@ -263,10 +264,15 @@ class _Way:
         return walk
 
 
-def _list_judges(plan: pl.DataFrame, catalog: Catalog) -> list[str]:
-    """Return the labels of a plan that ask a judge."""
-    labels: list[str] = plan["evaluator"].unique().to_list()
-    return [each for each in labels if isinstance(catalog.find(each.partition(":")[0]), JudgeEvaluator)]
+def _take_judges(plan: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
+    """Return what asks a judge, as if none of it waited for the outcome of another evaluator."""
+    uses = plan.unique(["evaluator", "options_sha"]).iter_rows(named=True)
+    asking = [
+        use["options_sha"]
+        for use in uses
+        if isinstance(restore_evaluation(use, catalog).evaluator, JudgeEvaluator)
+    ]
+    return plan.filter(pl.col("options_sha").is_in(asking)).with_columns(only_if=pl.lit(None, pl.String))
 
 
 def _count_at_once(config: RunConfig, tools: Tools) -> tuple[int, int]:

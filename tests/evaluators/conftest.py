@@ -10,7 +10,8 @@ import pytest
 
 from assay.contracts.chat import ChatReply
 from evaluators.catalog import resolve_evaluation
-from evaluators.runner import Judging, run_evaluation
+from evaluators.panel import Judging
+from evaluators.runner import run_evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +50,7 @@ def score() -> Callable[..., pl.DataFrame]:
         chat: ScriptedChat | None = None,
         **options: Any,
     ) -> pl.DataFrame:
-        judging = Judging(chat, 4, lambda: None) if chat else None
+        judging = Judging((chat,), 4, lambda: None) if chat else None
         evaluation = resolve_evaluation(name, options)
         return asyncio.run(run_evaluation(evaluation, pl.DataFrame(rows), judging))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,11 @@ from assay.errors import ConfigError
 from evaluators.built_in import BUILT_IN
 from evaluators.catalog import Evaluation, find_evaluator, resolve_evaluation
 from evaluators.contract import FIELDS, Evaluator, Scale
-from evaluators.runner import RESULT, Judging, run_evaluation, run_evaluations
+from evaluators.panel import Judging
+from evaluators.runner import RESULT, run_evaluation, run_evaluations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.contracts.chat import ChatRequest
 
@@ -106,12 +108,24 @@ class LengthChat:
     """Grades by the length of the question, so that each row has its own grade in any order."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        grade = 1 + len(str(request.messages[1]["content"])) % 5
-        return ChatReply(f'{{"reason": "length", "score": {grade}}}', "judge-1", usage=Usage(grade))
+        size = len(str(request.messages[1]["content"]))
+        reply = json.dumps(fill_schema(request.json_schema or {}, size))
+        return ChatReply(reply, "judge-1", usage=Usage(size))
+
+
+def fill_schema(schema: Mapping[str, Any], size: int) -> Any:
+    """Return a value of a schema that depends on nothing but `size`."""
+    if "enum" in schema:
+        return schema["enum"][size % len(schema["enum"])]
+    if schema.get("type") == "object":
+        return {name: fill_schema(each, size) for name, each in schema["properties"].items()}
+    if schema.get("type") == "array":
+        return [fill_schema(schema["items"], size)]
+    return {"number": 1, "integer": 1, "boolean": size % 2 == 0}.get(schema.get("type", ""), "length")
 
 
 def evaluate(evaluation: Evaluation, rows: pl.DataFrame) -> pl.DataFrame:
-    judging = Judging(LengthChat(), 3, lambda: None)
+    judging = Judging((LengthChat(),), 3, lambda: None)
     return asyncio.run(run_evaluation(evaluation, rows, judging)).drop("latency_ms")
 
 
@@ -224,7 +238,7 @@ def test_neither_order_nor_batches_matter(name: str, options: dict[str, Any]) ->
 def test_rows_of_several_uses_score_as_if_each_use_stood_alone(name: str, options: dict[str, Any]) -> None:
     first, rows = resolve_evaluation(name, options), make_rows(name)
     second = replace(first, threshold=first.evaluator.scale.low)
-    judging = Judging(LengthChat(), 3, lambda: None)
+    judging = Judging((LengthChat(),), 3, lambda: None)
     mixed = rows.with_columns(use=pl.int_range(pl.len(), dtype=pl.UInt32) % 2)
     together = asyncio.run(run_evaluations([first, second], mixed, judging)).drop("latency_ms")
     alone = [evaluate(each, rows) for each in (first, second)]

@@ -19,7 +19,8 @@ from evaluators.contract import (
     Scale,
     Verdict,
 )
-from evaluators.runner import Judging, run_evaluation
+from evaluators.panel import Judging
+from evaluators.runner import run_evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ def run(
     evaluator: Evaluator, responses: list[str | None], threshold: float | None = 3.0, chat: Chat | None = None
 ) -> pl.DataFrame:
     evaluation = Evaluation(evaluator, Options(), threshold, evaluator.name)
-    judging = Judging(chat, 2, lambda: None) if chat else None
+    judging = Judging((chat,), 2, lambda: None) if chat else None
     return asyncio.run(run_evaluation(evaluation, pl.DataFrame({"response": responses}), judging))
 
 
@@ -138,10 +139,11 @@ def test_details_that_are_no_json_are_an_error_of_the_row() -> None:
 
 async def ask_twice(_options: Options, fields: Fields, chat: Chat) -> Verdict:
     request = ChatRequest((text_message("user", str(fields["response"])),))
-    replies = (await chat.complete(request), await chat.complete(request))
+    await chat.complete(request)
+    await chat.complete(request)
     if fields["response"] == "bad":
         raise KeyError("verdict")
-    return Verdict(4.0, replies=replies)
+    return Verdict(4.0)
 
 
 def test_usage_is_summed_over_the_replies_of_a_row_and_kept_when_it_fails() -> None:
@@ -155,7 +157,7 @@ def test_usage_is_summed_over_the_replies_of_a_row_and_kept_when_it_fails() -> N
 def test_each_row_that_is_asked_about_is_reported_done() -> None:
     done: list[None] = []
     evaluation = Evaluation(JudgeEvaluator(name="Judge", **FACTS, ask=ask_twice), Options(), 3.0, "Judge")
-    judging = Judging(CountingChat(), 2, lambda: done.append(None))
+    judging = Judging((CountingChat(),), 2, lambda: done.append(None))
     rows = pl.DataFrame({"response": ["x", "bad", None, "y"], "error_code": [None, None, None, "timeout"]})
     result = asyncio.run(run_evaluation(evaluation, rows, judging))
     assert result["status"].to_list() == ["ok", "error", "skipped", "error"]
