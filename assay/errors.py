@@ -143,5 +143,9 @@ class CallError(AssayError):
         super().__init__(f"{code}: {message}")
 
 
+class NotApplicableError(AssayError):
+    """A row holds nothing that an evaluator could judge; it is skipped, with the message as its reason."""
+
+
 class ContractError(AssayError):
     """A table does not have the columns or types its contract names."""

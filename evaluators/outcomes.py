@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from assay.contracts.chat import Usage
 from assay.contracts.json_text import dump_json
-from assay.errors import CallError, SetupError, UndecidedError
+from assay.contracts.tables import NOT_APPLICABLE
+from assay.errors import CallError, NotApplicableError, SetupError, UndecidedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,9 +21,11 @@ Outcome: TypeAlias = "dict[str, object]"
 
 
 def describe_failure(error: Exception | SystemExit) -> Outcome:
-    """Say what failed; faults of the set-up are raised again, as they end the run."""
+    """Say what failed, or why nothing applies; faults of the set-up are raised again, as they end the run."""
     if isinstance(error, SetupError | UndecidedError):
         raise error
+    if isinstance(error, NotApplicableError):
+        return {"error_code": NOT_APPLICABLE, "reason": _clean(str(error))}
     if isinstance(error, CallError):
         return {"error_code": error.code, "error_message": _clean(error.message)}
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import polars as pl
 
 from assay.chat.pool import run_jobs
-from assay.contracts.tables import SCORES, Status
+from assay.contracts.tables import NOT_APPLICABLE, SCORES, Status
 from assay.errors import ConfigError
 from assay.sandbox.graders import stop_graders
 from evaluators.contract import ColumnEvaluator, EmbeddingEvaluator, JudgeEvaluator, RowEvaluator
@@ -110,9 +110,10 @@ async def _run_kind(
     due = (marked if complete else marked.filter(fit)).select("row", "use", *first.fields)
     measured = await _measure(first.evaluator, evaluations, due, judging)
     measured = refuse_scores(first, measured)
-    failed = measured["error_code"].is_not_null()
-    status = pl.Series("status", ["ok", "error"], dtype=Status).gather(failed.cast(pl.UInt32))
-    measured = measured.with_columns(status)
+    states = pl.Series("status", ["ok", "error", "skipped"], dtype=Status)
+    failed, skipped = measured["error_code"].is_not_null(), measured["error_code"] == NOT_APPLICABLE
+    state = failed.cast(pl.UInt32) + skipped.fill_null(value=False).cast(pl.UInt32)
+    measured = measured.with_columns(states.gather(state).alias("status"))
     return measured if complete else pl.concat([_complete(marked.filter(~fit)), measured])
 
 

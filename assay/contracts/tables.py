@@ -19,6 +19,7 @@ Level = pl.Enum(["turn", "conversation"])
 RunStatus = pl.Enum(["complete", "partial", "failed"])
 JudgeHealth = pl.Enum(["ok", "unhealthy"])
 Timestamp = pl.Datetime("us", "UTC")
+NOT_APPLICABLE = "not_applicable"  # error_code of a skipped evaluation that has nothing to judge in its row
 NOT_DUE = "not_due"  # error_code of a skipped evaluation that another one settled
 EVERY_ITEM = "*"  # item_id of a plan row that holds for every item of the run; its turn says so:
 EVERY_TURN = -1
