@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 2_000  # characters of a reply that could not be read
 _UNREAD = frozenset({"unparseable"})
+_OF_REPEATS = frozenset({"repeats", "agreement", "spread", "verdicts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def _common(given: Sequence[Verdict]) -> dict[str, object]:
     return {
         key: value
         for key, value in first.items()
-        if all((each.details or {}).get(key) == value for each in given)
+        if key not in _OF_REPEATS and all((each.details or {}).get(key) == value for each in given)
     }
 
 
@@ -184,5 +185,5 @@ def _tell(outcome: Verdict | CallError) -> dict[str, object]:
     if isinstance(outcome, CallError):
         return {"error": outcome.code, "message": outcome.message}
     parts = {"score": outcome.score, "label": outcome.label, "reason": outcome.reason}
-    own = {key: value for key, value in (outcome.details or {}).items() if key in {"repeats", "verdicts"}}
+    own = {key: value for key, value in (outcome.details or {}).items() if key in _OF_REPEATS}
     return {name: value for name, value in parts.items() if value is not None} | own

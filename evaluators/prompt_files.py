@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from assay.errors import ConfigError, list_names, nearest_names
@@ -38,8 +46,8 @@ class Head(BaseModel):
         aliases: Further names.
         version: Raised with every change of what the same answer may score.
         scale: `LOW..HIGH`, with ` whole` behind it where fractions are no grades.
-        labels: Label to score, or labels of which those in `passing` score 1 and the others 0.
         passing: The labels that pass, where `labels` is a list.
+        labels: Label to score, or labels of which those in `passing` score 1 and the others 0.
         fields: What the judge is shown, in order; a `?` behind a name: where it is there.
         threshold: The score that passes; none: the middle of the scale, or for labels the top.
         direction: Which end of the scale is the good one.
@@ -53,8 +61,8 @@ class Head(BaseModel):
     aliases: tuple[str, ...] = ()
     version: int = Field(default=1, ge=1)
     scale: str | None = None
-    labels: dict[str, float] | None = None
     passing: tuple[str, ...] = ()
+    labels: dict[str, float] | None = None
     fields: tuple[str, ...]
     threshold: float | None = None
     direction: Literal["higher", "lower"] = "higher"
@@ -64,21 +72,20 @@ class Head(BaseModel):
     @classmethod
     def _split(cls, value: object) -> object:
         """Take `a, b` for a list."""
-        if not isinstance(value, str):
-            return value
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+        return _split_names(value) if isinstance(value, str) else value
 
-    @model_validator(mode="before")
+    @field_validator("labels", mode="before")
     @classmethod
-    def _score_labels(cls, data: object) -> object:
+    def _score_labels(cls, value: object, info: ValidationInfo) -> object:
         """Turn a list of labels into scores."""
-        if not isinstance(data, dict) or not isinstance(data.get("labels"), str | list):
-            return data
-        labels, passing = cls._split(data["labels"]), cls._split(data.get("passing", ()))
+        if not isinstance(value, str | list):
+            return value
+        labels = _split_names(cast("str | list[object]", value))
+        passing: tuple[str, ...] = info.data.get("passing", ())
         if not passing or not set(passing) <= set(labels):
             text = f"a `passing` that names those of {list_names(labels)} that pass"
             raise PydanticCustomError("passing", "{text}", {"text": text})
-        return {**data, "labels": {label: float(label in passing) for label in labels}}
+        return {label: float(label in passing) for label in labels}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -197,6 +204,11 @@ def _make_question(prompt: PromptFile) -> Callable[[Options, Fields, Chat], Awai
     return ask
 
 
+def _split_names(value: str | list[object]) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    return tuple(name.strip() for name in map(str, names) if name.strip())
+
+
 def _read_head(text: str, place: str) -> Head:
     try:
         found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes nothing but texts
@@ -211,14 +223,15 @@ def _read_head(text: str, place: str) -> Head:
 
 
 def _explain(error: ValidationError, place: str) -> ConfigError:
-    problem = error.errors()[0]
+    found = error.errors()
+    problem = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     key = str(problem["loc"][0]) if problem["loc"] else ""
     if problem["type"] == "extra_forbidden":
         return ConfigError.unknown("key of the head", key, Head.model_fields, where=place)
     if problem["type"] == "missing":
         return ConfigError(f"{place}: the head has no {key}; it needs name, fields, and a scale or labels")
-    what = f"{key} " if key else ""
-    return ConfigError(f"{place}: {what}accepted is {problem['msg'].removeprefix('Input should be ')}")
+    what = f"{key}: " if key else "the head: "
+    return ConfigError(f"{place}: {what}give {problem['msg'].removeprefix('Input should be ')}")
 
 
 def _name_block(name: str, head: Head, place: str) -> str:

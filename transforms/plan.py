@@ -240,7 +240,8 @@ class Planner(Generic[R]):
         rows = {(row[0], row[1]): row for row in map(self._resolve, uses)}
         conditions = {row[0]: row[-1] for row in rows.values()}
         if any(conditions.values()):
-            check_conditions(conditions, {self._label(use): use.where or "--only-if" for use in uses})
+            labels = {self._label(use): use for use in uses}
+            check_conditions(conditions, {k: self._place_condition(k, use) for k, use in labels.items()})
         return list(rows.values())
 
     def _resolve(self, use: EvaluatorUse) -> _Row:
@@ -252,7 +253,7 @@ class Planner(Generic[R]):
             options |= self.options.get(owner, {})
         condition = options.pop("only_if", None)
         if condition is not None:
-            where = use.where or "--only-if"
+            where = self._place_condition(label, use)
             condition = parse_condition(condition, partial(self.catalog.label, where=where), where)
         evaluation = self.catalog.resolve(_name_use(use), options, where=use.where)
         mapping |= evaluation.mapping
@@ -267,6 +268,11 @@ class Planner(Generic[R]):
         self._fresh[label, sha] = (evaluation, mapping_json)
         return label, sha, options_json, evaluation.threshold, "turn", mapping_json, condition
 
+    def _place_condition(self, label: str, use: EvaluatorUse) -> str:
+        """Return where it stands what an evaluation waits for."""
+        owners = (label, label.split(":", 1)[0])
+        return "--only-if" if any("only_if" in self.options.get(each, {}) for each in owners) else use.where
+
     def take_fresh(self) -> dict[tuple[str, str], tuple[R, str]]:
         """Return what was resolved since the last call: label and hash to evaluation and mapping."""
         fresh, self._fresh = self._fresh, {}
@@ -274,9 +280,10 @@ class Planner(Generic[R]):
 
     def check_overrides(self) -> None:
         """Refuse `--option` and `--mapping` that name an evaluator which does not run."""
-        for flag, owners in (("--option", self.options), ("--mapping", self.mapping)):
-            for owner in owners:
+        for name, owners in (("--option", self.options), ("--mapping", self.mapping)):
+            for owner, values in owners.items():
                 if owner not in self.labels and owner:
+                    flag = "--only-if" if [*values] == ["only_if"] else name
                     running = list_names(sorted(filter(None, self.labels)))
                     raise ConfigError(f"{flag}: {owner} does not run here; running: {running}")
 

@@ -172,8 +172,7 @@ def _names(complaint: str, name: str) -> bool:
 
 def _drop_schema(name: str, value: object) -> object:
     """Return a parameter that asks for JSON of a schema as one that asks for any JSON object."""
-    if name == "response_format" and isinstance(value, dict) and "json_schema" in value:
-        return dict(PLAIN_JSON)
-    if name == "text" and isinstance(value, dict) and "schema" in str(value):
-        return {"format": dict(PLAIN_JSON)}
-    return value
+    told = str(value) if name in {"response_format", "text"} else ""
+    if "'json_schema'" not in told:
+        return value
+    return dict(PLAIN_JSON) if name == "response_format" else {"format": dict(PLAIN_JSON)}

@@ -23,6 +23,10 @@ WORST = 5
 NEXT = (
     "assay query \"select evaluator, item_id, score, reason from scores where run_id = 'RUN' and not passed\""
 )
+SETTLED = (
+    "settled: skipped, as the outcome of another evaluator made a judgement unnecessary; mean and pass rate "
+    "are of the other rows alone"
+)
 SHOWN_CHARACTERS = 70
 
 
@@ -76,6 +80,8 @@ def _as_text(summary: Summary, *, to_file: bool) -> str:
         "\n".join((head, *_describe_spending(run), *_describe_part(run))),
         write_table(_by_evaluator(summary.counts), to_file=to_file),
     ]
+    if summary.counts["settled"].sum():
+        parts.append(SETTLED)
     categories = _by_category(summary.counts)
     if categories.height:
         parts.append(write_table(categories, to_file=to_file))
@@ -132,6 +138,7 @@ def _columns(counts: pl.DataFrame) -> list[pl.Expr]:
         pl.col("failed").alias("fail"),
         pl.col("errored").alias("error"),
         pl.col("skipped"),
+        *([pl.col("settled").fill_null(0)] if counts["settled"].sum() else []),
         pl.col("mean").round(3),
         pl.format("{}/{}", "scored", "attempted").alias("scored"),
         pl.when(bounded & pl.col("pass_rate").is_not_null())

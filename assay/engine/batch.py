@@ -129,7 +129,7 @@ async def score_samples(
         own = due.filter(pl.col("evaluator") == label)
         for _, group in own.group_by("mapping_json", maintain_order=True):
             scores += await _score_group(batch, group, rows, scores, recorder)
-    return _hide_secrets(conform(pl.concat(scores), SCORES)) if scores else SCORES.empty()
+    return _hide_secrets(pl.concat(scores)) if scores else SCORES.empty()
 
 
 async def _score_group(
@@ -150,11 +150,13 @@ async def _score_group(
     if reasons is not None and reasons.count():
         settled = asked.with_columns(reasons).filter(pl.col("reason").is_not_null())
         batch.monitor.advance(settled.height, 0)
-        parts = [_identify(batch, uses, settled).hstack(skip_rows(uses, settled, batch.tools.catalog))]
+        skipped = skip_rows(uses, settled, batch.tools.catalog)
+        parts = [conform(_identify(batch, uses, settled).hstack(skipped), SCORES)]
         asked = asked.filter(reasons.is_null())
     result = await _evaluate(batch, uses, asked, recorder)
     identity = _identify(batch, uses, asked)
-    return [*parts, pl.concat([identity[result["row"]], result.drop("row")], how="horizontal")]
+    scores = pl.concat([identity[result["row"]], result.drop("row")], how="horizontal")
+    return [*parts, conform(scores, SCORES)]
 
 
 def _identify(batch: Batch, uses: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

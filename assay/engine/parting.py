@@ -140,7 +140,8 @@ class Parting:
         counts.turns += turns.height
         trials = self._config.trials
         counts.evaluations += evaluations * trials
-        asked = judged + (turns.height if self._config.target.kind != "stored" else 0)
+        asked = judged * len(self._config.judges) * self._config.panel.repeats
+        asked += turns.height if self._config.target.kind != "stored" else 0
         counts.calls += asked * trials
         if not is_shared(plan):
             counts.idle += turns.join(plan, on=KEYS, how="anti").height
