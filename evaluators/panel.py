@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
 from statistics import fmean, median, median_high, median_low
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay.errors import CallError
 from evaluators.outcomes import describe_details, describe_failure, describe_replies, describe_verdict
@@ -95,21 +95,14 @@ async def _ask_panel(
         return await _ask_one(ask, judging.chats[0], judging.repeats, replies)
     seats: list[list[ChatReply]] = [[] for _ in judging.chats]
     seated = zip(judging.chats, seats, strict=True)
-    asked = (_ask_one(ask, chat, judging.repeats, said) for chat, said in seated)
-    outcomes = await _gather(asked)
+    outcomes = await _gather(_ask_one(ask, chat, judging.repeats, said) for chat, said in seated)
     for said in seats:
         replies += said
-    given = [each for each in outcomes if not isinstance(each, CallError)]
-    _check_majority(outcomes, given)
-    scores = [each.score for each in given if each.score is not None]
     worse: Reduce = median_low if higher_is_better else median_high
-    combined = _combine(given, scores, fmean if judging.vote == "mean" else worse)
-    jury = [
-        {"model": said[-1].model if said else None, **_tell(outcome)}
-        for outcome, said in zip(outcomes, seats, strict=True)
-    ]
-    told = {"vote": judging.vote, "disagreement": 1 - _agree(given), "spread": _spread(scores), "jury": jury}
-    return replace(combined, details={**_common(given), **told})
+    combined, told = _decide(outcomes, fmean if judging.vote == "mean" else worse)
+    jury = [_tell(each, said) for each, said in zip(outcomes, seats, strict=True)]
+    told |= {"vote": judging.vote, "disagreement": 1 - told.pop("agreement"), "jury": jury}
+    return replace(combined, details={**(combined.details or {}), **told})
 
 
 async def _ask_one(ask: Ask, chat: Chat, repeats: int, replies: list[ChatReply]) -> Verdict:
@@ -118,13 +111,9 @@ async def _ask_one(ask: Ask, chat: Chat, repeats: int, replies: list[ChatReply])
     if repeats == 1:
         return await ask(heard)
     outcomes = await _gather(ask(heard) for _ in range(repeats))
-    given = [each for each in outcomes if not isinstance(each, CallError)]
-    _check_majority(outcomes, given)
-    scores = [each.score for each in given if each.score is not None]
-    combined = _combine(given, scores, median)
-    verdicts = [_tell(each) for each in outcomes]
-    told = {"repeats": repeats, "agreement": _agree(given), "spread": _spread(scores), "verdicts": verdicts}
-    return replace(combined, details={**_common(given), **told})
+    combined, told = _decide(outcomes, median)
+    told |= {"repeats": repeats, "verdicts": [_tell(each) for each in outcomes]}
+    return replace(combined, details={**(combined.details or {}), **told})
 
 
 async def _gather(asked: Iterable[Awaitable[Verdict]]) -> list[Verdict | CallError]:
@@ -137,53 +126,51 @@ async def _gather(asked: Iterable[Awaitable[Verdict]]) -> list[Verdict | CallErr
     return found
 
 
-def _check_majority(outcomes: Sequence[Verdict | CallError], given: Sequence[Verdict]) -> None:
-    """Refuse a verdict of a minority.
+def _decide(outcomes: Sequence[Verdict | CallError], reduce: Reduce) -> tuple[Verdict, dict[str, Any]]:
+    """Return one verdict of many, and how far they agree.
+
+    The score is what `reduce` makes of the scores, the label that of the majority, if there is one, the
+    reason that of the verdict nearest to the score; details are those that all share. Agreement is the share
+    of verdicts that are the most common one.
 
     Raises:
         CallError: The first failure, when half of the verdicts or more are missing.
     """
+    given = [each for each in outcomes if not isinstance(each, CallError)]
     if 2 * len(given) <= len(outcomes):
         raise next(each for each in outcomes if isinstance(each, CallError))
-
-
-def _combine(given: Sequence[Verdict], scores: Sequence[float], reduce: Reduce) -> Verdict:
-    """Return one verdict: the reduced score, the label of the majority, and the nearest one's reason."""
-    labels = Counter(each.label for each in given if each.label is not None)
-    ranked = labels.most_common(2)
-    label = ranked[0][0] if ranked and (len(ranked) == 1 or ranked[0][1] > ranked[1][1]) else None
-    if not scores:
-        first = next((each for each in given if each.label == label), given[0])
-        return replace(first, label=label)
-    score = reduce(scores)
-    scored = [each for each in given if each.score is not None]
-    near = min(scored, key=lambda each: abs((each.score or 0.0) - score))
-    return replace(near, score=score, label=label)
-
-
-def _agree(given: Sequence[Verdict]) -> float:
-    """Return the share of verdicts that are the most common one."""
+    scores = [each.score for each in given if each.score is not None]
+    score = reduce(scores) if scores else None
+    near = min(given, key=lambda each: abs((each.score or 0.0) - (score or 0.0)))
     counts = Counter((each.score, each.label) for each in given)
-    return max(counts.values()) / len(given)
+    spread = max(scores) - min(scores) if scores else None
+    told: dict[str, Any] = {"agreement": max(counts.values()) / len(given), "spread": spread}
+    return replace(near, score=score, label=_find_label(given), details=_share_details(given)), told
 
 
-def _spread(scores: Sequence[float]) -> float | None:
-    return max(scores) - min(scores) if scores else None
+def _find_label(given: Sequence[Verdict]) -> str | None:
+    """Return the label that most verdicts have; None at a tie."""
+    ranked = Counter(each.label for each in given if each.label is not None).most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
 
 
-def _common(given: Sequence[Verdict]) -> dict[str, object]:
+def _share_details(given: Sequence[Verdict]) -> dict[str, object]:
     """Return the details that are alike in all verdicts."""
-    first = given[0].details or {}
+    first, *rest = [each.details or {} for each in given]
     return {
         key: value
         for key, value in first.items()
-        if key not in _OF_REPEATS and all((each.details or {}).get(key) == value for each in given)
+        if key not in _OF_REPEATS and all(each.get(key) == value for each in rest)
     }
 
 
-def _tell(outcome: Verdict | CallError) -> dict[str, object]:
+def _tell(outcome: Verdict | CallError, replies: Sequence[ChatReply] = ()) -> dict[str, object]:
+    """Return one of several verdicts for the details; of a judge that spoke, under the name of its model."""
+    named: dict[str, object] = {"model": replies[-1].model} if replies else {}
     if isinstance(outcome, CallError):
-        return {"error": outcome.code, "message": outcome.message}
+        return named | {"error": outcome.code, "message": outcome.message}
     parts = {"score": outcome.score, "label": outcome.label, "reason": outcome.reason}
     own = {key: value for key, value in (outcome.details or {}).items() if key in _OF_REPEATS}
-    return {name: value for name, value in parts.items() if value is not None} | own
+    return named | {name: value for name, value in parts.items() if value is not None} | own

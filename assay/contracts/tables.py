@@ -46,14 +46,14 @@ class Table:
         return pl.DataFrame(schema=dict(self.columns))
 
 
-def _table(name: str, key: str, **columns: pl.DataType | type[pl.DataType]) -> Table:
-    """Build a table; a column name that ends in `_` may hold nulls (the mark is dropped)."""
+def make_table(name: str, key: str, **columns: pl.DataType | type[pl.DataType]) -> Table:
+    """Return a table; a column name that ends in `_` may hold nulls (the mark is dropped)."""
     types = {column.removesuffix("_"): dtype for column, dtype in columns.items()}
     nullable = frozenset(column.removesuffix("_") for column in columns if column.endswith("_"))
     return Table(name, pl.Schema(types), nullable, tuple(key.split()))
 
 
-ROWS = _table(
+ROWS = make_table(
     "rows",
     "item_index turn",
     item_index=pl.Int64,  # position of the item in its file; its turns share it
@@ -80,7 +80,7 @@ ROWS = _table(
     evaluators_mode=pl.Enum(["extend", "replace"]),
 )
 
-ITEMS = _table(
+ITEMS = make_table(
     "items",
     "item_id turn",
     item_id=pl.String,
@@ -105,19 +105,7 @@ ITEMS = _table(
     source_line_=pl.Int64,
 )
 
-QUARANTINE = _table(
-    "quarantine",
-    "source_file source_line",
-    source_file=pl.String,
-    source_line=pl.Int64,  # row where a file has no lines
-    column_=pl.Int64,
-    pointer_=pl.String,
-    code=pl.String,
-    message=pl.String,
-    text=pl.String,  # the row as it was written; empty where it was not kept
-)
-
-PLAN = _table(
+PLAN = make_table(
     "plan",
     "item_id turn evaluator options_sha",
     item_id=pl.String,
@@ -131,7 +119,7 @@ PLAN = _table(
     only_if_=pl.String,  # `EVALUATOR:state,state` of the same item: without one of these it is not due
 )
 
-SAMPLES = _table(
+SAMPLES = make_table(
     "samples",
     "run_id item_id turn trial",
     run_id=pl.String,
@@ -160,7 +148,7 @@ SAMPLES = _table(
     finished_at_=Timestamp,
 )
 
-SCORES = _table(
+SCORES = make_table(
     "scores",
     "run_id item_id turn trial level evaluator options_sha metric",
     run_id=pl.String,
@@ -189,7 +177,7 @@ SCORES = _table(
     latency_ms_=pl.Float64,
 )
 
-RUNS = _table(
+RUNS = make_table(
     "runs",
     "run_id",
     run_id=pl.String,
@@ -228,7 +216,7 @@ RUNS = _table(
     flow_run_id_=pl.String,
 )
 
-SUMMARY = _table(
+SUMMARY = make_table(
     "summary",
     "run_id evaluator metric slice value",
     run_id=pl.String,
@@ -251,7 +239,7 @@ SUMMARY = _table(
     settled_=pl.Int64,  # of the skipped: those that another evaluator settled, so that nobody was asked
 )
 
-CANARIES = _table(
+CANARIES = make_table(
     "canaries",
     "evaluator canary trial",
     evaluator=pl.String,

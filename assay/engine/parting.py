@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from assay.contracts.json_text import sha_text
-from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN, QUARANTINE
+from assay.contracts.quarantine import QUARANTINE
+from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN
 from assay.engine.intake import Intake
 from assay.engine.marks import mark_files
 from assay.engine.matching import ANSWERS_TABLE

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assay.cli.app import build_app
-from assay.cli.options import Answers, Items, Running, Scoring, collect_settings, parse_params
+from assay.cli.options import Answers, Items, Running, Scoring, collect_settings
+from assay.cli.parsing import parse_params
 from assay.errors import ConfigError
 from assay.settings import Settings, make_config, read_seconds
 

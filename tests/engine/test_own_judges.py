@@ -68,7 +68,7 @@ def test_a_prompt_file_is_an_evaluator_with_labels(
 def test_a_dataset_names_a_judge_of_ones_own(
     tmp_path: Path, asked: dict[str, Any], write_prompt: Callable[..., str]
 ) -> None:
-    items = [
+    items: list[dict[str, Any]] = [
         {"prompt": "a", "response": "x", "evaluators": {"Polite": {"threshold": 0}}},
         {"prompt": "b", "response": "y", "evaluators": {"ExactMatch": {}}, "expected_response": "y"},
     ]

@@ -15,7 +15,8 @@ from polars.testing import assert_frame_equal
 
 import assay
 from assay.config import RunConfig
-from assay.contracts.tables import ITEMS, PLAN, QUARANTINE
+from assay.contracts.quarantine import QUARANTINE
+from assay.contracts.tables import ITEMS, PLAN
 from assay.engine.prepare import Preparation, Prepared, begin
 from assay.errors import ConfigError, InputError
 from assay.store.layout import RunFolder, open_store
