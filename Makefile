@@ -27,12 +27,14 @@ bench-evaluators: .venv/dev-ready .venv-bench/ready
 
 bench-calls: .venv/dev-ready
 	$(BIN)/python tests/bench/calls.py 12000 32 128 512
+	$(BIN)/python tests/bench/judging.py 12000 128
 	$(BIN)/python tests/bench/limits.py
 	$(BIN)/python tests/bench/kills.py
 	$(BIN)/python tests/bench/ledger.py 10000000
 
 docs: .venv/dev-ready
 	$(BIN)/assay evaluators --format md --out docs/evaluators.md
+	$(BIN)/assay evaluators --kind judge --format md --out docs/judges.md
 
 fuzz: .venv/dev-ready
 	$(BIN)/python tests/fuzz/readers.py 600

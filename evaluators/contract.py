@@ -228,13 +228,13 @@ class JudgeEvaluator(Description[O]):
     Attributes:
         ask: From options, fields and a chat to a verdict. Raises CallError for a call or answer
             that cannot be used; never returns a default score.
-        rubric: What the judge is told, where that is the same for all options; for lists.
+        rubrics: What the judge is told, call by call, where that is the same for all options; for lists.
     """
 
     ask: Callable[[O, Fields, Chat], Awaitable[Verdict]]
     threshold: float | None = 3.0
     scale: Scale = field(default=Scale(1.0, 5.0))
-    rubric: Rubric | None = None
+    rubrics: tuple[Rubric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,13 +46,15 @@ class Rubric:
     """What a judge is told, whatever the row.
 
     Attributes:
-        system: The whole system message.
+        text: What to judge and how.
+        system: The whole system message, of which the text is the beginning.
         form: What it is to answer with.
         sha: SHA-256 of the system message.
         max_output_tokens: Room for the answer.
         schema: JSON Schema of the answer.
     """
 
+    text: str
     system: Message
     form: Form
     sha: str
@@ -83,7 +85,7 @@ def build_rubric(
         f"{form.example}"
     )
     sha = hashlib.sha256(system.encode()).hexdigest()
-    return Rubric(text_message("system", system), form, sha, max_output_tokens, form.schema)
+    return Rubric(text.strip(), text_message("system", system), form, sha, max_output_tokens, form.schema)
 
 
 def build_request(rubric: Rubric, fields: Mapping[str, str | None]) -> tuple[ChatRequest, Material]:

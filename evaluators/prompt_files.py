@@ -191,7 +191,7 @@ def make_judge(prompt: PromptFile) -> JudgeEvaluator[Options]:
         threshold=head.passes_at,
         version=head.version,
         ask=_make_question(prompt),
-        rubric=prompt.rubric,
+        rubrics=(prompt.rubric,),
     )
 
 

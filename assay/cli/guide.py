@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, Union, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from evaluators.contract import ColumnEvaluator, JudgeEvaluator
+from evaluators.contract import ColumnEvaluator, EmbeddingEvaluator, JudgeEvaluator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,11 +40,10 @@ evaluators, quirks included, `uipath-legacy` those of the older generation; with
 
 def describe(evaluator: Evaluator) -> Facts:
     """Return what lists say of an evaluator."""
-    kind = "judge" if isinstance(evaluator, JudgeEvaluator) else "row"
     mode = evaluator.options.model_fields.get("mode")
     return {
         "name": evaluator.name,
-        "kind": "column" if isinstance(evaluator, ColumnEvaluator) else kind,
+        "kind": _name_kind(evaluator),
         "needs": " ".join(evaluator.needs) or "-",
         "wants": " ".join(evaluator.wants) or "-",
         "scale": str(evaluator.scale),
@@ -57,6 +56,11 @@ def describe(evaluator: Evaluator) -> Facts:
         "version": evaluator.version,
         "summary": evaluator.summary,
     }
+
+
+def _name_kind(evaluator: Evaluator) -> str:
+    kinds = {ColumnEvaluator: "column", JudgeEvaluator: "judge", EmbeddingEvaluator: "embedding"}
+    return kinds.get(type(evaluator), "row")
 
 
 def list_options(evaluator: Evaluator) -> list[Facts]:

@@ -1,6 +1,6 @@
 """A quick server for benchmarks: chat completions after a fixed time, with a limit of requests a second.
 
-Usage: model_server.py LATENCY_S [LIMIT_PER_S]; prints its port. `GET /count` tells what was asked,
+Usage: model_server.py LATENCY_S [LIMIT_PER_S [ANSWER]]; prints its port. `GET /count` tells what was asked,
 `GET /limit/N` sets another limit, 0 none.
 """
 
@@ -12,30 +12,23 @@ import sys
 import time
 from collections import Counter
 
-ANSWER = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "message": {
-                "role": "assistant",
-                "content": "The answer is forty-two, as every model knows. " * 4,
-            },
-            "finish_reason": "stop",
-        }
-    ],
-    "usage": {"prompt_tokens": 120, "completion_tokens": 40, "total_tokens": 160},
-}
+SAID = "The answer is forty-two, as every model knows. " * 4
+
+
+def build_answer(text: str) -> bytes:
+    """Return a chat completion that says a text."""
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 120, "completion_tokens": 40, "total_tokens": 160}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return json.dumps(head | {"choices": choices}).encode()
 
 
 class Model:
     """What all connections share."""
 
-    def __init__(self, latency_s: float, limit: int) -> None:
-        self.latency_s, self.limit = latency_s, limit
+    def __init__(self, latency_s: float, limit: int, said: str) -> None:
+        self.latency_s, self.limit, self.data = latency_s, limit, build_answer(said)
         self.asked: Counter[bytes] = Counter()
         self.counts: Counter[str] = Counter()
         self.in_flight = self.most = 0
@@ -110,7 +103,7 @@ class Connection(asyncio.Protocol):
         """Write the answer; the client may be gone."""
         self.model.in_flight -= 1
         self.model.counts["answered"] += 1
-        self.write(b"200 OK", DATA)
+        self.write(b"200 OK", self.model.data)
 
     def write(self, status: bytes, body: bytes, more: bytes = b"") -> None:
         """Write one response."""
@@ -119,12 +112,9 @@ class Connection(asyncio.Protocol):
             self.transport.write(head % (status, more, len(body)) + body)
 
 
-DATA = json.dumps(ANSWER).encode()
-
-
-async def serve(latency_s: float, limit: int) -> None:
+async def serve(latency_s: float, limit: int, said: str) -> None:
     """Serve until the process is ended."""
-    model = Model(latency_s, limit)
+    model = Model(latency_s, limit, said)
     server = await asyncio.get_running_loop().create_server(
         lambda: Connection(model), "127.0.0.1", 0, backlog=4096
     )
@@ -133,4 +123,6 @@ async def serve(latency_s: float, limit: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    given = sys.argv[1:]
+    limit_per_s = int(given[1]) if len(given) > 1 else 0
+    asyncio.run(serve(float(given[0]), limit_per_s, given[2] if len(given) > 2 else SAID))
