@@ -39,6 +39,7 @@ class Caller:
         self.model = model
         self._secrets = secrets or Secrets()
         self._gate, self._traffic = gate, traffic
+        self._name = traffic.name_gate(gate)
         self._proven = False
         self._lost = 0
 
@@ -85,13 +86,13 @@ class Caller:
         """Send once, within the limits and the time."""
         traffic, gate = self._traffic, self._gate
         await gate.enter(tokens)
-        scope = asyncio.timeout(traffic.timeout_s)
         failure: Failure | None = _UNSENT
         try:
-            traffic.check()
-        except CallError:
+            held = await traffic.budget.admit(self._name)
+        except BaseException:
             gate.leave(_UNSENT)
             raise
+        scope = asyncio.timeout(traffic.timeout_s)
         try:
             async with scope:
                 traffic.halt.enter(scope)
@@ -108,6 +109,7 @@ class Caller:
             return self._note(reply, tokens)
         finally:
             traffic.halt.leave(scope)
+            traffic.budget.release(held)
             gate.leave(failure)
 
     def _read(self, error: CallFailure) -> Failure:
@@ -124,6 +126,7 @@ class Caller:
         if priced is not usage:
             reply = replace(reply, usage=priced)
         self._traffic.meter.note_answer(priced)
+        self._traffic.budget.note(self._name, priced)
         if tokens:
             self._gate.correct(tokens, (usage.input_tokens or 0) + (usage.output_tokens or 0))
         return reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.chat.budget import Budget
 from assay.chat.gate import Gate
 from assay.chat.halt import Halt
 from assay.chat.meter import Meter
@@ -26,6 +27,7 @@ class Traffic:
         run_id: The run; empty outside of one.
         halt: The word to stop.
         meter: What was spent.
+        budget: What may still be spent.
         prices: What a token costs.
         limits: How fast and how far calls may go.
         timeout_s: Seconds that one call may take.
@@ -46,7 +48,8 @@ class Traffic:
         self.limits, self.timeout_s, self.ceiling = config.limits, config.timeout_s, config.concurrency
         self.run_id = run_id
         self.halt = Halt()
-        self.meter = Meter(config.limits, self.halt)
+        self.meter = Meter()
+        self.budget = Budget(config.limits, self.meter, self.halt)
         self.prices = read_prices(config.limits.prices)
         self.sleep: Sleep = sleep or self.halt.sleep
         self._gates: dict[str, Gate] = {}
@@ -71,17 +74,11 @@ class Traffic:
                 self._gates[name].limit = min(self._gates[name].limit, FIRST_UNDER_BUDGET)
         return self._gates[name]
 
+    def name_gate(self, gate: Gate) -> str:
+        """Return what tells the endpoint of a gate from others."""
+        return next((name for name, each in self._gates.items() if each is gate), "")
+
     @property
     def gates(self) -> tuple[Gate, ...]:
         """All gates that were opened."""
         return tuple(self._gates.values())
-
-    def check(self) -> None:
-        """Refuse a call that was admitted, when the run is to end.
-
-        Raises:
-            CallError: Stopped, the budget is spent or the deadline is over.
-        """
-        if self.limits.is_budget:
-            self.meter.check_budget(sum(gate.in_flight for gate in self.gates) - 1)
-        self.halt.check()

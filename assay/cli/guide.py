@@ -59,8 +59,16 @@ def describe(evaluator: Evaluator) -> Facts:
 
 
 def _name_kind(evaluator: Evaluator) -> str:
-    kinds = {ColumnEvaluator: "column", JudgeEvaluator: "judge", EmbeddingEvaluator: "embedding"}
-    return kinds.get(type(evaluator), "row")
+    """Return what it works on, in a word."""
+    match evaluator:
+        case ColumnEvaluator():
+            return "column"
+        case JudgeEvaluator():
+            return "judge"
+        case EmbeddingEvaluator():
+            return "embedding"
+        case _:
+            return "row"
 
 
 def list_options(evaluator: Evaluator) -> list[Facts]:

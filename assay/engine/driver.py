@@ -146,7 +146,8 @@ def give_up(prepared: Prepared, error: SetupError | UndecidedError, *, engine: s
             f"{error}; what was finished is committed as partial; {name_resume(prepared)}"
         ) from error
     run_id = prepared.folder.run_id
-    raise type(error)(f"{error}; the answers so far are kept: --reuse {run_id} takes them") from error
+    more = f"{name_resume(prepared)}, or elsewhere with --reuse {run_id}"
+    raise type(error)(f"{error}; the answers so far are kept: {more}") from error
 
 
 def drop_unscored(prepared: Prepared) -> bool:

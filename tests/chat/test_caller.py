@@ -195,9 +195,9 @@ async def test_the_budget_counts_what_is_under_way() -> None:
         return await script.send()
 
     outcomes = await asyncio.gather(*(office.caller.call(send) for _ in range(6)), return_exceptions=True)
-    assert script.sent == 2
-    assert [each.code for each in outcomes if isinstance(each, CallError)] == ["budget"] * 4
-    assert office.traffic.meter.usage.total == 45
+    assert script.sent == 3
+    assert [each.code for each in outcomes if isinstance(each, CallError)] == ["budget"] * 3
+    assert office.traffic.meter.usage.total == 60
 
 
 async def test_answers_are_priced_by_the_name_the_server_gives_else_by_the_one_asked_for() -> None:

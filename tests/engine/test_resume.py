@@ -286,11 +286,12 @@ def test_answers_under_way_are_kept_when_the_judge_proves_wrong(
 
     loopback.script([], after=answer)
     asked = {"evaluators": "Relevance", "judge": "judge", "concurrency": 2}
-    with pytest.raises(EndpointError, match=r"the answers so far are kept: --reuse"):
+    with pytest.raises(EndpointError, match=r"kept: go on with: assay run --resume \S+.*, or elsewhere with --reuse"):
         ask_rows(30, **asked)
     paid = sum(request["body"]["model"] == "m" for request in loopback.requests)
     loopback.requests.clear()
-    loopback.script([], after={"reply": '{"score": 4, "reason": "x"}'})
+    verdict = {"reply": '{"score": 4, "reason": "x"}'}
+    loopback.script([], after=lambda body: verdict if body["model"] == "judge" else {"reply": "ok"})
     run = ask_rows(30, reuse="all", **asked)
     assert run.exit_code == 0
     assert sum(request["body"]["model"] == "m" for request in loopback.requests) == 30 - paid

@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.app import run_app
 from assay.cli.guide import write_guide
+from assay.cli.judges_guide import write_judges
 from evaluators.built_in import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
@@ -50,3 +51,5 @@ def test_the_table_of_evaluators_is_the_catalog() -> None:
 
 def test_the_guide_to_the_evaluators_is_what_the_catalog_says() -> None:
     assert (ROOT / "docs/evaluators.md").read_text(encoding="utf-8").strip() == write_guide(BUILT_IN).strip()
+    judges = (ROOT / "docs/judges.md").read_text(encoding="utf-8")
+    assert judges.strip() == write_judges(BUILT_IN).strip()
