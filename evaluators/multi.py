@@ -98,7 +98,10 @@ class MultiGraderOptions(Options):
             raise ConfigError(f"{_place(key)}.type: got {kind!r}, accepted is {known}")
         if kind == "python":
             options["allow_network"] = self.allow_network
-        return Catalog(tuple(_KINDS.values())).resolve(_KINDS[kind].name, options, where=_place(key))
+        part = Catalog(tuple(_KINDS.values())).resolve(_KINDS[kind].name, options, where=_place(key))
+        if part.options.asks_model:
+            raise ConfigError(f"{_place(key)}: cosine asks a model, and a multi grader asks none")
+        return part
 
 
 def measure_formula(options: MultiGraderOptions, frame: pl.DataFrame) -> pl.DataFrame:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from evaluators.contract import Options, RowEvaluator, Scale, Verdict
+from evaluators.contract import JudgeEvaluator, Options, RowEvaluator, Scale, Verdict
+from evaluators.entailment import RUBRIC, ask_entailment
 from evaluators.retrieval import list_hits, read_executions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from assay.contracts.chat import Chat
     from evaluators.contract import Fields
     from evaluators.retrieval import Hit
 
@@ -38,9 +41,16 @@ class RetrievalResultOptions(Options):
         default=None, ge=1, description="how many hits there must be up to max_rank"
     )
     max_rank: int = Field(default=10, ge=1, description="the last rank that counts")
-    match: Literal["contains"] = Field(
-        default="contains", description="contains: the text stands in an extract, in any case"
+    match: Literal["contains", "entailment"] = Field(
+        default="contains",
+        description="contains: the text stands in an extract, in any case; entailment: a judge says whether "
+        "the text follows from the extracts",
     )
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a judge compares."""
+        return self.match == "entailment"
 
     @model_validator(mode="after")
     def _expect_something(self) -> Self:
@@ -61,15 +71,51 @@ def judge_results(options: RetrievalResultOptions, fields: Fields) -> Verdict:
     Raises:
         CallError: `bad_field`, when executions are not of their form.
     """
-    executions = read_executions(fields["retrieval"], options.capability)
-    hits = list_hits(executions, options.max_rank)
-    wanted = [item.text for item in options.expected_items or ()]
+    hits, wanted = _list_hits(options, fields), _list_wanted(options)
     found = {text: hit for text in wanted if (hit := _find_hit(text, hits)) is not None}
+    return _decide(options, hits, found, dict.fromkeys(wanted, _explain_miss(hits)))
+
+
+async def ask_results(options: RetrievalResultOptions, fields: Fields, chat: Chat) -> Verdict:
+    """Score the share of expected texts that follow from the extracts of the hits up to `max_rank`.
+
+    The judge is asked about all of them in one call, and not at all where there is nothing to compare. Of
+    several extracts from which a text follows the best one counts. All else is as without a judge.
+
+    Raises:
+        CallError: As `ask_judge`; `bad_field`, when executions are not of their form.
+    """
+    hits, wanted = _list_hits(options, fields), _list_wanted(options)
+    extracts = [(text, hit) for hit in hits for text in hit.extracts if text.strip()]
+    if not wanted or not extracts:
+        return _decide(options, hits, {}, dict.fromkeys(wanted, _explain_miss(hits)))
+    findings, told = await ask_entailment(wanted, [text for text, _ in extracts], chat)
+    judged = dict(zip(wanted, findings, strict=True))
+    found = {text: extracts[each.supporting[0] - 1][1] for text, each in judged.items() if each.supporting}
+    reasons = {text: each.reason or _explain_miss(hits) for text, each in judged.items()}
+    verdict = _decide(options, hits, found, reasons)
+    details = {**(verdict.details or {}), **(told.details or {})}
+    return replace(verdict, details=details, prompt_sha=told.prompt_sha)
+
+
+def _list_hits(options: RetrievalResultOptions, fields: Fields) -> list[Hit]:
+    return list_hits(read_executions(fields["retrieval"], options.capability), options.max_rank)
+
+
+def _list_wanted(options: RetrievalResultOptions) -> list[str]:
+    return [item.text for item in options.expected_items or ()]
+
+
+def _decide(
+    options: RetrievalResultOptions, hits: Sequence[Hit], found: Mapping[str, Hit], reasons: Mapping[str, str]
+) -> Verdict:
+    """Return the verdict from the hit of each text that was found, and why others were not."""
+    wanted = _list_wanted(options)
     missing = [text for text in wanted if text not in found]
     share = (len(wanted) - len(missing)) / len(wanted) if wanted else 1.0
     minimum = options.min_expected_count or 0
     code = _name_outcome(enough=len(hits) >= minimum, complete=not missing)
-    missed = [{"extractMatch": text, "reason": _explain_miss(hits)} for text in missing]
+    missed = [{"extractMatch": text, "reason": reasons[text]} for text in missing]
     details = {
         "diagnostic_code": code,
         "match": options.match,
@@ -109,9 +155,23 @@ def _describe_match(text: str, hit: Hit) -> dict[str, object]:
     return {"extractMatch": text, **place, "matchedHitRank": hit.rank}
 
 
+_SUMMARY = "Whether the hits of the agent's retrieval hold the expected texts."
+ASKING = JudgeEvaluator(
+    name="RetrievalResult",
+    summary=_SUMMARY,
+    needs=(),
+    wants=("retrieval",),
+    json_fields=("retrieval",),
+    options=RetrievalResultOptions,
+    scale=Scale(0.0, 1.0),
+    threshold=1.0,
+    thresholds=Scale(1.0, 1.0),
+    ask=ask_results,
+    rubrics=(RUBRIC,),
+)
 EVALUATOR = RowEvaluator(
     name="RetrievalResult",
-    summary="Whether the hits of the agent's retrieval hold the expected texts.",
+    summary=_SUMMARY,
     aliases=("retrieval_result", "retrievalResult"),
     needs=(),
     wants=("retrieval",),
@@ -119,4 +179,5 @@ EVALUATOR = RowEvaluator(
     options=RetrievalResultOptions,
     thresholds=Scale(1.0, 1.0),
     judge=judge_results,
+    asking=ASKING,
 )

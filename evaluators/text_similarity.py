@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from evaluators import bleu_score, gleu_score, meteor_score, rouge_score
-from evaluators.contract import ColumnEvaluator, Options
+from evaluators.contract import ColumnEvaluator, EmbeddingEvaluator, Options
 from evaluators.paired import measure_ratio
+from evaluators.semantic_similarity import COSINES, measure_cosine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,6 @@ _DELEGATES: Mapping[str, tuple[ColumnEvaluator[Any], dict[str, str]]] = {
     "meteor": (meteor_score.EVALUATOR, {}),
     **{name: (rouge_score.EVALUATOR, {"rouge_type": kind}) for name, kind in _ROUGE_TYPES.items()},
 }
-_NAMES = ", ".join(("fuzzy_match", *_DELEGATES))
 
 
 class TextSimilarityOptions(Options):
@@ -39,25 +38,26 @@ class TextSimilarityOptions(Options):
         "rouge_4",
         "rouge_5",
         "rouge_l",
-    ] = Field(description="fuzzy_match: WRatio of rapidfuzz; the others as the evaluators of their names")
+        "cosine",
+    ] = Field(
+        description="fuzzy_match: WRatio of rapidfuzz; cosine: of the vectors of an embedding model, which "
+        "--embedding-model names; the others as the evaluators of their names"
+    )
     mode: Literal["compat", "unicode"] = Field(
         default="compat",
         description="compat: the numbers of azure-ai-evaluation, for English; unicode: words of every "
-        "script; fuzzy_match is the same in both",
+        "script; fuzzy_match and cosine are the same in both",
     )
 
     @property
     def keeps_blank(self) -> bool:
         """In `compat` a blank reference is text, which nothing but a blank answer resembles."""
-        return self.mode == "compat"
+        return self.mode == "compat" and not self.asks_model
 
-    @field_validator("evaluation_metric", mode="before")
-    @classmethod
-    def _refuse_cosine(cls, name: object) -> object:
-        if name == "cosine":
-            accepted = f"{_NAMES}; cosine comes with an embeddings endpoint"
-            raise PydanticCustomError("cosine", "{accepted}", {"accepted": accepted})
-        return name
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model makes the vectors that are compared."""
+        return self.evaluation_metric == "cosine"
 
 
 def measure_text_similarity(options: TextSimilarityOptions, frame: pl.DataFrame) -> pl.DataFrame:
@@ -75,14 +75,25 @@ def measure_text_similarity(options: TextSimilarityOptions, frame: pl.DataFrame)
     return evaluator.measure(evaluator.options(mode=options.mode, **chosen), frame)
 
 
+_SUMMARY = "Likeness of the answer and the reference by fuzzy_match, BLEU, GLEU, METEOR, ROUGE or cosine."
+_NEEDS = ("response", "expected_response")
 EVALUATOR = ColumnEvaluator(
     name="TextSimilarity",
-    summary="Likeness of the answer and the reference by fuzzy_match, BLEU, GLEU, METEOR or ROUGE.",
+    summary=_SUMMARY,
     aliases=("text_similarity", "builtin.text_similarity", "textSimilarity"),
-    needs=("response", "expected_response"),
+    needs=_NEEDS,
     options=TextSimilarityOptions,
     templates={"input": "response", "reference": "expected_response"},
     threshold=None,
     threshold_names=("threshold", "pass_threshold"),
     measure=measure_text_similarity,
+    asking=EmbeddingEvaluator(
+        name="TextSimilarity",
+        summary=_SUMMARY,
+        needs=_NEEDS,
+        options=TextSimilarityOptions,
+        scale=COSINES,
+        threshold=None,
+        measure=measure_cosine,
+    ),
 )

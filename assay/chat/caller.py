@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.chat.failures import CALL_FAILURES, Failure, read_failure
+from assay.chat.halt import SETUP
 from assay.contracts.chat import Usage
 from assay.contracts.hiding import Secrets
 from assay.errors import CallError
@@ -147,6 +148,8 @@ class Caller:
                 self._traffic.halt.stop(failure.code, self.site.explain(failure.code, error.message))
         elif isinstance(error, CallError):
             self._lost = 0
+        else:
+            self._traffic.halt.stop(SETUP, str(error))  # now, or those that wait would still be sent
         return error
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
+import orjson
 from openai import APIStatusError
 
 from assay.chat.answers import as_objects, name_model, parse_body, read_usage
@@ -20,7 +22,7 @@ from assay.contracts.chat import ChatReply
 from assay.errors import CallError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
 
     import numpy.typing as npt
@@ -53,26 +55,26 @@ class EmbeddingModel:
         self._meter = traffic.meter
         self._learnt = Learnt()
 
+    def describe(self, texts: Sequence[str]) -> dict[str, JsonValue]:
+        """Return the request for texts as the API takes it, before anything was learnt."""
+        return {"model": self.place.model, "input": list(texts), "encoding_format": "base64"}
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, in order.
+        """Return one vector per text, in order; see `embed_texts`."""
+        return await embed_texts(texts, self.ask)
+
+    async def ask(self, texts: Sequence[str]) -> ChatReply:
+        """Make one call and return its answer, whose text `unpack_vectors` reads.
 
         Args:
-            texts: None of them empty, which most servers refuse.
-
-        Returns:
-            An array of `len(texts)` rows; without texts it has no columns either.
+            texts: Those of one call, none of them empty, which most servers refuse.
 
         Raises:
-            CallError: A call failed for good, or its vectors are not as many as the texts or not of one
+            CallError: The call failed for good, or its vectors are not as many as the texts or not of one
                 size (`unparseable`).
             EndpointError: Key, model or URL are wrong, or the quota is used up.
         """
-        batches = split_texts(texts)
-        found = await run_jobs(batches, self._embed_batch, MODEL_CEILING)
-        sizes = {vectors.shape[1] for vectors in found}
-        if len(sizes) > 1:
-            raise CallError("unparseable", f"embeddings of different sizes: {sorted(sizes)}")
-        return np.concatenate(found) if found else np.empty((0, 0), np.float32)
+        return await self._caller.call(lambda: self._send(texts), tokens=sum(map(len, texts)) // 4)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -86,20 +88,9 @@ class EmbeddingModel:
     ) -> None:
         await self.aclose()
 
-    async def _embed_batch(self, texts: Sequence[str]) -> Vectors:
-        found: list[Vectors] = []
-
-        async def send() -> ChatReply:
-            reply, vectors = await self._send(texts)
-            found[:] = [vectors]
-            return reply
-
-        await self._caller.call(send, tokens=sum(map(len, texts)) // 4)
-        return found[0]
-
-    async def _send(self, texts: Sequence[str]) -> tuple[ChatReply, Vectors]:
+    async def _send(self, texts: Sequence[str]) -> ChatReply:
         """Send one request, and again at once without what the server says it does not take."""
-        wanted = {"model": self.place.model, "input": list(texts), "encoding_format": "base64"}
+        wanted = self.describe(texts)
         while True:
             started, body = perf_counter(), self._learnt.adapt(wanted)
             try:
@@ -113,7 +104,9 @@ class EmbeddingModel:
                 self._meter.requests += 1
             else:
                 latency_ms = (perf_counter() - started) * 1000
-                return read_embeddings(parse_body(content), len(texts), self.place.model, latency_ms)
+                parsed = parse_body(content)
+                reply, vectors = read_embeddings(parsed, len(texts), self.place.model, latency_ms)
+                return replace(reply, text=pack_vectors(vectors))
 
 
 def open_embeddings(endpoint: Endpoint, traffic: Traffic) -> EmbeddingModel:
@@ -128,6 +121,52 @@ def open_embeddings(endpoint: Endpoint, traffic: Traffic) -> EmbeddingModel:
     """
     place = locate_model(endpoint, "embeddings")
     return EmbeddingModel(open_client(place, traffic.timeout_s), place, traffic)
+
+
+async def embed_texts(texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[ChatReply]]) -> Vectors:
+    """Return one vector per text, in order, from as many calls as they take.
+
+    Args:
+        texts: None of them empty, which most servers refuse.
+        ask: Makes one call.
+
+    Returns:
+        An array of `len(texts)` rows; without texts it has no columns either.
+
+    Raises:
+        CallError: A call failed for good, or its vectors are not as many as the texts or not of one size
+            (`unparseable`).
+        EndpointError: Key, model or URL are wrong, or the quota is used up.
+    """
+    replies = await run_jobs(split_texts(texts), ask, MODEL_CEILING)
+    found = [unpack_vectors(reply.text) for reply in replies]
+    sizes = {vectors.shape[1] for vectors in found}
+    if len(sizes) > 1:
+        raise CallError("unparseable", f"embeddings of different sizes: {sorted(sizes)}")
+    vectors = np.concatenate(found) if found else np.empty((0, 0), np.float32)
+    if len(vectors) != len(texts):
+        raise CallError("unparseable", f"{len(vectors)} embeddings for {len(texts)} texts")
+    return vectors
+
+
+def pack_vectors(vectors: Vectors) -> str:
+    """Write the rows of an array as JSON: their length, and the 32-bit floats of all as base64."""
+    packed = base64.b64encode(vectors.astype("<f4").tobytes()).decode()
+    return f'{{"size":{vectors.shape[1]},"floats":"{packed}"}}'
+
+
+def unpack_vectors(text: str) -> Vectors:
+    """Read what `pack_vectors` wrote.
+
+    Raises:
+        CallError: `unparseable`, when it is something else.
+    """
+    try:
+        value = orjson.loads(text)
+        floats = np.frombuffer(base64.b64decode(value["floats"], validate=True), dtype="<f4")
+        return floats.astype(np.float32).reshape(-1, value["size"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise CallError("unparseable", "the kept answer holds no embeddings", attempts=0) from error
 
 
 def split_texts(texts: Sequence[str]) -> list[Sequence[str]]:

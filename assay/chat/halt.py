@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SETUP = "setup"  # code of the reason where an endpoint proved wrong: what is under way is kept, not scored
-NEVER_ASKED = ("stopped", "budget", "deadline")  # codes of rows that were not asked, or not to the end
+QUEUED = "queued"  # code of a request whose answer is to come from a batch job
+NEVER_ASKED = ("stopped", "budget", "deadline", QUEUED)  # codes of rows not asked, or not to the end
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Settings of UiPath's deterministic evaluators as options of ours."""
+"""Settings of UiPath's evaluators as options of ours."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from assay.contracts.json_text import JsonValue
     from assay.datasets.uipath_evaluators import Evaluator
 
-OUTPUT = "expectedOutput"
+OUTPUT, BEHAVIOR = "expectedOutput", "expectedAgentBehavior"
+NOTHING = ""  # the criterion of what is judged without an expectation
 _LINES = {
     "lineByLineEvaluator": "line_by_line",
     "lineByLineEvaluation": "line_by_line",
     "lineDelimiter": "line_delimiter",
 }
 _CASE = {"caseSensitive": "case_sensitive", "negated": "negated"}
+_JUDGE = {"prompt": "prompt", "model": "model", "temperature": "temperature", "maxTokens": "max_tokens"}
 _FIGURES = {"metricType": "metric_type", "fValue": "f_value"}
 
 
@@ -26,7 +28,7 @@ class Kind(NamedTuple):
     """What is known about a type of evaluator.
 
     Attributes:
-        criterion: The criterion that says what is expected.
+        criterion: The criterion that says what is expected; `NOTHING` where the output is judged alone.
         settings: Setting to option.
         listed: Whether the criterion lists tool calls and is an option itself; else it is compared with
             the output, or the part of it that `targetOutputKey` names.
@@ -50,6 +52,12 @@ KINDS: Mapping[str, Kind] = {
     "uipath-tool-call-count": Kind("toolCallsCount", {"strict": "strict"}, listed=True),
     "uipath-tool-call-args": Kind("toolCalls", {"strict": "strict", "subset": "subset"}, listed=True),
     "uipath-tool-call-output": Kind("toolOutputs", {"strict": "strict"}, listed=True),
+    "uipath-llm-judge-output-semantic-similarity": Kind(OUTPUT, _JUDGE),
+    "uipath-llm-judge-output-strict-json-similarity": Kind(OUTPUT, _JUDGE),
+    "uipath-llm-judge-trajectory-similarity": Kind(BEHAVIOR, _JUDGE),
+    "uipath-llm-judge-trajectory-simulation": Kind(BEHAVIOR, _JUDGE),
+    "uipath-context-precision": Kind(NOTHING, _JUDGE),
+    "uipath-faithfulness": Kind(NOTHING, _JUDGE),
 }
 
 

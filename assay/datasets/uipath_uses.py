@@ -9,7 +9,7 @@ from assay.contracts.documents import EvaluatorUse, dump_uses
 from assay.contracts.json_text import dump_json
 from assay.datasets.cells import name_kind
 from assay.datasets.uipath_evaluators import find_name, pick, to_snake
-from assay.datasets.uipath_settings import KINDS, OUTPUT, read_settings
+from assay.datasets.uipath_settings import BEHAVIOR, KINDS, NOTHING, OUTPUT, read_settings
 from assay.datasets.uipath_templates import parse_target, value_at, write_literal, write_placeholder
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class Asker:
     def ask(self, evaluation: Evaluation) -> EvaluatorUse:
         """Say what the evaluator reads for one evaluation.
 
-        What compares outputs gets templates for both sides, and what is about tool calls gets its criteria
-        as an option. Any other type is handed on by its id, and a custom evaluator by its name.
+        What compares outputs gets templates for both sides, a judge of the output alone for that, and what
+        is about tool calls gets its criteria as an option. Any other type is handed on by its id, and a custom evaluator by its name.
 
         Raises:
             FormError: Neither the evaluation nor the evaluator says what is expected.
@@ -124,10 +124,9 @@ class Asker:
         name = None if evaluator.custom else evaluator.name
         mapping: dict[str, str] = {}
         if kind is not None and self._path is not None:
-            mapping = {
-                "response": write_placeholder("sample.output_object", self._path),
-                "expected_response": self._expect(evaluation, kind.criterion, self._path),
-            }
+            mapping = {"response": write_placeholder("sample.output_object", self._path)}
+            if kind.criterion != NOTHING:
+                mapping["expected_response"] = self._expect(evaluation, kind.criterion, self._path)
         elif kind is not None:
             options = {**options, to_snake(kind.criterion): self._list_calls(evaluation, kind.criterion)}
         return EvaluatorUse(self._type_id, options, name, mapping, evaluator.shown)
@@ -143,9 +142,11 @@ class Asker:
                 return literal
             key = evaluation.criteria[self.evaluator.shown]
             return write_placeholder(f"item.{evaluation.criteria_name}[{dump_json(key)}]", (own, *inside))
-        shared = find_name(evaluation.part.members, field) if field == OUTPUT else None
+        shared = find_name(evaluation.part.members, field) if field in (OUTPUT, BEHAVIOR) else None
         if shared is not None:
             return write_placeholder("item", (shared, *inside))
+        if field == BEHAVIOR and not self._has_default(field):
+            return ""  # a behaviour may be left out; what is to be compared with it is skipped
         value, place = self._find_default(evaluation, field)
         try:
             return write_literal(value_at(value, inside))
@@ -158,6 +159,10 @@ class Asker:
         criteria = evaluation.criteria_of(self.evaluator)
         own = find_name(criteria, field)
         return self._find_default(evaluation, field)[0] if own is None else criteria[own]
+
+    def _has_default(self, field: str) -> bool:
+        default = pick(self.evaluator.config, "defaultEvaluationCriteria")
+        return isinstance(default, dict) and find_name(default, field) is not None
 
     def _find_default(self, evaluation: Evaluation, field: str) -> tuple[JsonValue, tuple[str, ...]]:
         """Return the evaluator's own default of a criterion and where it stands."""

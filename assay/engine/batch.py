@@ -30,13 +30,19 @@ from transforms.plan import expand_plan
 from transforms.values import SAMPLE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from assay.chat.meter import Meter
     from assay.config import RunConfig
     from assay.engine.tools import Monitor, Tools
     from assay.store.layout import RunFolder
+    from assay.store.ledger import Segment
+    from assay.store.past import PastCalls
     from evaluators.catalog import Evaluation, Evaluator
+    from evaluators.contract import Embed
     from transforms.templates import Template
+
+    OpenRecorder = Callable[[Segment, PastCalls | None, Meter], BatchRecorder]
 
 NO_RESPONSE = "no_response"  # the code of a stored answer that is not there
 
@@ -52,11 +58,16 @@ class Batch:
     monitor: Monitor
 
 
-async def run_batch(batch: Batch) -> int:
+async def run_batch(batch: Batch, open_recorder: OpenRecorder = BatchRecorder) -> int:
     """Work on one batch and return how many of its evaluations ended in an error.
 
     A batch that is stored is left as it is, unless some of it should be asked again; a call that was answered
-    before is not made again. A batch of which nothing was asked leaves nothing.
+    before is not made again. A batch of which nothing was asked, or whose answers are to come later, leaves
+    nothing.
+
+    Args:
+        batch: The batch.
+        open_recorder: What finds and keeps its answers.
 
     Raises:
         EndpointError: The first calls proved a key, model or URL wrong.
@@ -68,7 +79,7 @@ async def run_batch(batch: Batch) -> int:
         batch.monitor.advance(done.height, 0)
         return done.filter(pl.col("status") == "error").height
     with open_segment(folder, index) as segment:
-        recorder = BatchRecorder(segment, batch.tools.past, batch.tools.traffic.meter)
+        recorder = open_recorder(segment, batch.tools.past, batch.tools.traffic.meter)
         return await _work(batch, recorder)
 
 
@@ -77,10 +88,16 @@ async def _work(batch: Batch, recorder: BatchRecorder) -> int:
     items, plan = await asyncio.to_thread(_read_parts, folder, index)
     samples = await _fetch_samples(batch, items, recorder)
     unasked = samples["error_code"].is_in(NEVER_ASKED).fill_null(value=False)
-    reason = batch.tools.traffic.halt.reason
+    halt = batch.tools.traffic.halt
+    reason = halt.reason
     if reason is not None and (unasked.all() or reason.code == SETUP):
         return 0
     scores = await score_samples(batch, items, samples, plan, recorder)
+    if (reason := halt.reason) is not None and reason.code == SETUP:
+        return 0  # the judge proved wrong; what was answered is kept
+    if recorder.waiting:
+        return 0
+    scores = _drop_unmeasured(scores)
     await asyncio.to_thread(_write_parts, folder, index, samples, scores)
     return scores.filter(pl.col("status") == "error").height
 
@@ -107,7 +124,12 @@ async def _fetch_samples(batch: Batch, items: pl.DataFrame, recorder: BatchRecor
         work = Work(recorder, lambda _: None)
         return await fetch_samples(batch.folder, batch.index, items, tools.target, work)
     work = Work(recorder, note, config.trials, tools.ceiling)
-    return await ask_samples(batch.folder, items, config, tools.target, work)
+    return _drop_unmeasured(await ask_samples(batch.folder, items, config, tools.target, work))
+
+
+def _drop_unmeasured(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table without times of answers that came in a batch job, which nobody measured."""
+    return frame.with_columns(pl.when(pl.col("latency_ms") > 0).then("latency_ms"))
 
 
 async def score_samples(
@@ -211,8 +233,16 @@ def _start_judging(batch: Batch, evaluator: Evaluator, recorder: BatchRecorder) 
         lambda: batch.monitor.advance(1, 0),
         panel.repeats,
         panel.vote,
-        None if tools.embedder is None else tools.embedder.embed,
+        _open_embed(tools, recorder),
     )
+
+
+def _open_embed(tools: Tools, recorder: BatchRecorder) -> Embed | None:
+    if tools.embedder is None:
+        return None
+    from assay.engine.embedding import RecordedEmbedder  # the client takes a second to import
+
+    return RecordedEmbedder(tools.embedder, recorder).embed
 
 
 def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:

@@ -17,6 +17,7 @@ ASKED_AGAIN = (
     *NEVER_ASKED,
     *("auth", "bad_request", "error_body", "html_body", "network", "no_choices", "not_found", "quota"),
     *("rate_limited", "server_error", "target_error", "timeout"),
+    *("job_expired", "job_cancelled", "job_lost"),
 )
 """Codes of failures that need not come again."""
 

@@ -34,9 +34,13 @@ class BatchRecorder:
 
     A request that comes several times in a batch is another one each time, so repeats never get one answer;
     which of equal rows gets which answer does not matter.
+
+    Attributes:
+        waiting: Requests whose answers are to come later; a batch with such requests is not done.
     """
 
     def __init__(self, segment: Segment, past: PastCalls | None, meter: Meter) -> None:
+        self.waiting = 0
         self._segment, self._past, self._meter = segment, past, meter
         self._seen: Counter[str] = Counter()
 

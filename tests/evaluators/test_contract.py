@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -47,6 +48,15 @@ REQUIRED: dict[str, dict[str, Any]] = {
         "source": "def grade(sample, item):\n    return len(sample['output_text']) / 500",
         "threshold": 0.5,
     },
+    "LabelModel": {
+        "input": [{"role": "user", "content": "Is {{sample.output_text}} what {{item.a}} asks for?"}],
+        "labels": ["yes", "no"],
+        "passing_labels": ["yes"],
+    },
+    "ScoreModel": {
+        "input": [{"role": "user", "content": "How good is {{sample.output_text}}?"}],
+        "threshold": 0.5,
+    },
     "MultiGrader": {
         "graders": {
             "part": {
@@ -69,6 +79,12 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "Length": {"max": 10},
     "StartsWith": {},
     "JsonSchema": {"schema": {"type": "object"}},
+    "RubricGrader": {
+        "dimensions": [
+            {"dimension_id": "tone", "description": "polite", "weight": 2, "always_applicable": True},
+            {"dimension_id": "facts", "description": "true", "weight": 0.5},
+        ]
+    },
     "LatencyBelow": {"max_ms": 100},
     "CostBelow": {"max_usd": 1},
 }
@@ -76,7 +92,7 @@ JSON = {
     "messages": "[]",
     "tool_calls": '[{"name":"a","arguments":{}}]',
     "tool_definitions": "[]",
-    "output_items": "[]",
+    "output_items": '[{"role":"tool","content":"sunny"},{"role":"assistant","content":"It is."}]',
     "retrieval": "[]",
     "actions": "[]",
     "expected_actions": '["a"]',
@@ -87,6 +103,7 @@ JSON = {
     "cost_usd": "0.5",
     "item": '{"a":1}',
 }
+SKIPPING = {"conversation_incomplete"}  # flags that leave nothing to judge in a row
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     *((each.name, REQUIRED.get(each.name, {})) for each in BUILT_IN),
     ("JsonSimilarity", {"line_by_line": True, "tolerance": 0.1}),
@@ -99,6 +116,11 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("ExactMatch", {"case_sensitive": True}),
     ("PartialMatch", {"mode": "compat"}),
     ("Contains", {"search_text": "p"}),
+    (
+        "RetrievalResult",
+        {"expected_items": [{"retrievalExtract_contains": "update"}], "match": "entailment"},
+    ),
+    ("TextSimilarity", {"evaluation_metric": "cosine", "threshold": 0.5}),
     ("Citations", {"count": "occurrences", "threshold": 2}),
     ("JsonEquals", {"case_sensitive": False, "negated": True}),
 ]
@@ -118,14 +140,22 @@ def fill_schema(schema: Mapping[str, Any], size: int) -> Any:
     if "enum" in schema:
         return schema["enum"][size % len(schema["enum"])]
     if schema.get("type") == "object":
-        return {name: fill_schema(each, size) for name, each in schema["properties"].items()}
+        return {
+            name: name not in SKIPPING and fill_schema(each, size)
+            for name, each in schema["properties"].items()
+        }
     if schema.get("type") == "array":
         return [fill_schema(schema["items"], size)]
     return {"number": 1, "integer": 1, "boolean": size % 2 == 0}.get(schema.get("type", ""), "length")
 
 
+async def embed(texts: Sequence[str]) -> Any:
+    """Return vectors that depend on nothing but the text."""
+    return np.array([[len(text), ord(text[0]), 1.0] for text in texts], np.float32)
+
+
 def evaluate(evaluation: Evaluation, rows: pl.DataFrame) -> pl.DataFrame:
-    judging = Judging((LengthChat(),), 3, lambda: None)
+    judging = Judging((LengthChat(),), 3, lambda: None, embed=embed)
     return asyncio.run(run_evaluation(evaluation, rows, judging)).drop("latency_ms")
 
 
@@ -238,7 +268,7 @@ def test_neither_order_nor_batches_matter(name: str, options: dict[str, Any]) ->
 def test_rows_of_several_uses_score_as_if_each_use_stood_alone(name: str, options: dict[str, Any]) -> None:
     first, rows = resolve_evaluation(name, options), make_rows(name)
     second = replace(first, threshold=first.evaluator.scale.low)
-    judging = Judging((LengthChat(),), 3, lambda: None)
+    judging = Judging((LengthChat(),), 3, lambda: None, embed=embed)
     mixed = rows.with_columns(use=pl.int_range(pl.len(), dtype=pl.UInt32) % 2)
     together = asyncio.run(run_evaluations([first, second], mixed, judging)).drop("latency_ms")
     alone = [evaluate(each, rows) for each in (first, second)]
