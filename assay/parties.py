@@ -138,8 +138,7 @@ def make_embeddings(settings: Settings) -> Fields | None:
             raise ConfigError(f"without an embedding model there is no use for {names}")
         return None
     provider, name = _split_judge(model)
-    shares = "embedding_base_url" not in settings and _name_kind(settings) in {provider, "stored"}
-    shared = {name: settings.get(name) for name in SERVER} if shares else {}
+    shared = {name: settings.get(name) for name in SERVER} if _shares_vectors(settings) else {}
     return {"model": name, "provider": provider, **shared, **own}
 
 
@@ -159,6 +158,14 @@ def _shares(settings: Settings) -> bool:
     return kind not in MODELS or kind == _split_judge(_list_judges(settings)[0])[0]
 
 
+def _shares_vectors(settings: Settings) -> bool:
+    """Whether the embedding model is at the server that the target is at; without a target, at that named."""
+    model = settings.get("embedding_model")
+    if model is None or "embedding_base_url" in settings:
+        return False
+    return _name_kind(settings) in {_split_judge(model)[0], "stored"}
+
+
 def _name_kind(settings: Settings) -> str:
     return settings.get("target", "openai" if "model" in settings else "stored")
 
@@ -175,7 +182,7 @@ def _refuse_target(target: str, names: list[str], path: Path) -> ConfigError:
 
 def _refuse_idle(kind: str, settings: Settings) -> None:
     """Refuse what a target that is no model has no use for, since it was meant to do something."""
-    names = [*_ASKING, *(() if _shares(settings) else SERVER)]
+    names = [*_ASKING, *(() if _shares(settings) or _shares_vectors(settings) else SERVER)]
     if kind == "stored":
         names += ["system", "prompt_template", *(["trials"] if settings.get("trials") != 1 else [])]
     idle = [name for name in names if _says(settings.get(name))]

@@ -114,7 +114,8 @@ class Asker:
         """Say what the evaluator reads for one evaluation.
 
         What compares outputs gets templates for both sides, a judge of the output alone for that, and what
-        is about tool calls gets its criteria as an option. Any other type is handed on by its id, and a custom evaluator by its name.
+        is about tool calls gets its criteria as an option. Any other type is handed on by its id, and a
+        custom evaluator by its name.
 
         Raises:
             FormError: Neither the evaluation nor the evaluator says what is expected.

@@ -117,10 +117,10 @@ def _estimate(config: RunConfig, resumed: Prepared | None, on_rows: Callable[[in
     if config.target.kind != "stored":
         model = config.target.endpoint.model if config.target.endpoint else None
         stages.append(Stage(f"target {config.target.name}", walk.target, target, model, walk.at_once[0]))
-    judge = config.judge.model if config.judge else None
-    for name, count in walk.judges.items():
+    for (name, model), count in walk.judges.items():
+        by = f" by {model}" if len(config.judges) > 1 else ""
         figures = judges.get(name, Figures())
-        stages.append(Stage(f"judge {name}", count, figures, judge, walk.at_once[1]))
+        stages.append(Stage(f"judge {name}{by}", count, figures, model, walk.at_once[1]))
     rows = [stage.describe(prices, config.limits) for stage in stages]
     if walk.plain:
         free = Stage("evaluators without a model", Count(rows=walk.plain), Figures(), None, 1)

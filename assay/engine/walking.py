@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import orjson
 import polars as pl
 
 from assay.contracts.chat import ChatReply
@@ -70,7 +72,8 @@ class Walk:
 
     Attributes:
         target: The answers; without calls where they are stored.
-        judges: By evaluator that asks a judge.
+        judges: By evaluator that asks a judge, and the model that judges.
+        judged: Evaluations that ask a judge, by evaluator.
         plain: Evaluations that ask nobody.
         items: Items.
         title: Names and dialects of the datasets.
@@ -79,7 +82,8 @@ class Walk:
     """
 
     target: Count = field(default_factory=Count)
-    judges: dict[str, Count] = field(default_factory=dict[str, Count])
+    judges: dict[tuple[str, str], Count] = field(default_factory=dict[tuple[str, str], Count])
+    judged: Counter[str] = field(default_factory=Counter[str])
     plain: int = 0
     items: int = 0
     title: str = ""
@@ -106,6 +110,8 @@ class _Scout(BatchRecorder):
         segment = open_segment(batch.folder, batch.index)  # of a folder that holds no calls and gets none
         super().__init__(segment, past, batch.tools.traffic.meter)
         self._walk, self._stand_in, self._is_done = walk, stand_in, is_done
+        judges = batch.config.judges
+        self._judge, self._is_jury = judges[0].model if judges else "", len(judges) > 1
 
     def find(self, kind: str, request: str) -> tuple[str, ChatReply | CallError]:
         """Count a request, and return its answer or a stand-in."""
@@ -113,7 +119,8 @@ class _Scout(BatchRecorder):
         count = self._walk.target
         if kind != TARGET:
             name = kind.removeprefix("judge ").rpartition(" ")[0]
-            count = self._walk.judges.setdefault(name, Count())
+            model = str(orjson.loads(request)["model"]) if self._is_jury else self._judge
+            count = self._walk.judges.setdefault((name, model), Count())
         if known is not None or self._is_done:
             count.hits += 1
         else:
@@ -247,12 +254,14 @@ class _Way:
             scores = await score_samples(batch, items, samples, plan, scout)
             for label, rows in scores.group_by("evaluator").len().iter_rows():
                 name = tools.catalog.find(label.partition(":")[0]).name
-                self._walk.judges.setdefault(name, Count()).rows += rows
+                self._walk.judged[name] += rows
 
     def _sum_up(self) -> Walk:
         """Add what is known once all was seen."""
         walk = self._walk
-        judged = sum(count.rows for count in walk.judges.values())
+        judged = walk.judged.total()
+        for (name, _), count in walk.judges.items():
+            count.rows = walk.judged[name]
         if self._parting is not None:
             counts = self._parting.counts
             walk.items, walk.plain = counts.items, counts.evaluations - judged

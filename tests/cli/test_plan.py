@@ -86,7 +86,8 @@ def test_a_plan_of_stored_answers_without_a_judge_is_free(call: Any, tokens: lis
 def test_a_plan_of_a_run_that_goes_on_tells_what_is_left(
     call: Any, tokens: list[str], loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loopback.script([], after={"reply": '{"reason": "good", "score": 5}'})
+    verdict = {"reply": '{"reason": "good", "score": 5}'}
+    loopback.script([], match=[("You grade one answer", verdict)])
     with monkeypatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "k")
         assert call("run", *tokens[1:])[0] == 0

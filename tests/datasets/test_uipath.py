@@ -185,13 +185,9 @@ def test_several_target_keys_and_lines_are_options(build: Build) -> None:
 
 
 def test_other_types_are_handed_on_by_their_id(build: Build) -> None:
-    evaluator: dict[str, Any] = {
-        "id": "t",
-        "evaluatorTypeId": "uipath-llm-judge-trajectory-similarity",
-        "evaluatorConfig": {},
-    }
+    evaluator: dict[str, Any] = {"id": "t", "evaluatorTypeId": "uipath-of-tomorrow", "evaluatorConfig": {}}
     use = _only(build(evaluator, items=[_evaluation(evaluationCriterias={"t": None})]))
-    assert use.evaluator == "uipath-llm-judge-trajectory-similarity"
+    assert use.evaluator == "uipath-of-tomorrow"
     assert (use.name, use.options, use.mapping) == ("t", {}, {})
     assert use.where.endswith("first.json")
 

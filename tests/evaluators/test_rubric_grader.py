@@ -11,7 +11,7 @@ from evaluators.catalog import find_evaluator, resolve_evaluation
 from evaluators.rubric_grader import Dimension, build_question, weigh_grades
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -49,8 +49,8 @@ def weigh(pairs: list[tuple[float, float | None]]) -> float | None:
         ([(1, 1), (7, 1)], 0.0),
         ([(2, 3)], 0.5),
         ([(1, 2), (3, 4)], 10 / 16),
-        ([(20, 5), (10, 4), (5, 3 / 5 * 4 / 4 + 1.0)], (80 + 30 + 3) / 140),
-        ([(3, 2), (1, 3), (0.5, 5), (11.5, 3 / 23 + 1 - 1 / 23)], (3 + 2 + 2 + 1) / 64),
+        ([(11, 3), (10, 5), (14, 5)], 59 / 70),
+        ([(9, 2), (5, 1), (2, 1), (50, None)], 9 / 64),
         ([(1, None), (3, 4), (9, None)], 0.75),
         ([(1e308, 5), (1e308, 1)], 0.5),
         ([(1e-320, 5), (1e-320, 5)], 1.0),
@@ -60,12 +60,7 @@ def test_the_score_is_the_weighted_share_of_the_way_from_1_to_5(
     pairs: list[tuple[float, float | None]], expected: float
 ) -> None:
     assert weigh(pairs) == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_published_examples_come_out() -> None:
-    assert weigh([(10, 5), (15, 4), (10, 4), (5, 2), (10, None)]) == pytest.approx(120 / 160)
-    assert weigh([(15, 5), (10, 4), (7, 4), (3, 2 + 1 / 3)]) == pytest.approx((60 + 30 + 21 + 4) / 140)
-    assert weigh([(1, None)]) is None
+    assert weigh([(weight, None) for weight, _ in pairs]) is None
 
 
 def test_dimensions_are_graded_weighed_and_told(score: Score, scripted_chat: Script) -> None:
@@ -163,9 +158,7 @@ def test_a_dimension_without_a_grade_leaves_no_verdict(
         ([TONE | {"scale": 5}], "RubricGrader.dimensions.0.scale"),
     ],
 )
-def test_dimensions_that_cannot_be_weighed_are_refused(
-    dimensions: list[Mapping[str, Any]], place: str
-) -> None:
+def test_dimensions_that_cannot_be_weighed_are_refused(dimensions: list[Any], place: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(place)):
         resolve_evaluation("rubric", {"dimensions": dimensions})
 
