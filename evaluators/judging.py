@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from assay.contracts.chat import ChatRequest, text_message
 from assay.errors import CallError
+from evaluators.material import Material, count_imitations
 from evaluators.reply_forms import UnusableError
-from evaluators.verdicts import Material, count_imitations, read_verdict
+from evaluators.verdicts import read_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

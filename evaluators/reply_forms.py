@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -168,7 +169,7 @@ def read_score(found: Found, scale: Scale, key: str = "score") -> float:
         number = float(value)
     except OverflowError:
         number = float("inf")
-    if number not in scale:
+    if not math.isfinite(number) or number not in scale:
         raise UnusableError(f"`{key}` is off the scale {scale}")
     return number
 

@@ -52,6 +52,13 @@ def _open(places: tuple[str, ...]) -> Catalog:
     return Catalog(list(own.values()), _find_more)
 
 
+def list_own_files(config: RunConfig) -> list[Path]:
+    """Return the user's own files, beside the datasets, that decide what a run computes."""
+    places = [*config.own_evaluators, *filter(None, [config.panel.canaries])]
+    paths = [Path(place.rpartition(":")[0] if ".py:" in place else place) for place in places]
+    return [path for path in paths if path.is_file()]
+
+
 def load_evaluator(place: str) -> Evaluator:
     """Load an evaluator: `FILE.py:NAME`, `FILE.py` with one in it, a prompt file `.md`, or an M365 folder.
 

@@ -13,9 +13,9 @@ from assay.contracts.tables import EVERY_TURN, ITEMS, PLAN
 from assay.engine.intake import Intake
 from assay.engine.marks import mark_files
 from assay.engine.matching import ANSWERS_TABLE
-from assay.engine.own import open_catalog
+from assay.engine.own import list_own_files, open_catalog
 from assay.engine.planning import Planning, count_evaluations
-from assay.engine.request import RunRequest
+from assay.engine.request import FileMark, RunRequest
 from assay.store.parts import has_part, read_part, write_part
 from transforms.items import Items
 from transforms.plan import expand_plan
@@ -205,9 +205,13 @@ class Parting:
             evaluator_set_sha=sha_text(*self._planning.list_evaluations()),
             quarantined=intake.quarantined,
             whole=self.is_read,
-            files=mark_files(intake.paths) if makes_calls(self._config) else (),
+            files=self._mark_files() if makes_calls(self._config) else (),
             warnings=self.warnings,
         )
+
+    def _mark_files(self) -> tuple[FileMark, ...]:
+        """Return the marks of all files that the run is made of, evaluators and canaries among them."""
+        return mark_files([*self._intake.paths, *list_own_files(self._config)])
 
 
 def makes_calls(config: RunConfig) -> bool:

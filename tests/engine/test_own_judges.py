@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,12 +11,12 @@ from assay.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from assay.api import Run
     from assay.testing import ModelServer
 
 pytestmark = pytest.mark.usefixtures("api_key")
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/politeness.md"
 POLITE = """---
 name: Polite
 labels: [polite, neutral, rude]
@@ -125,3 +126,21 @@ def test_a_prompt_file_that_cannot_work_is_refused_before_any_call(
 ) -> None:
     with pytest.raises(ConfigError, match=told):
         run_rows(**asked, judge_prompts=[write_prompt(text, name)])
+
+
+def test_a_prompt_file_that_changed_is_not_gone_on_with(
+    run_rows: Callable[..., Run], asked: dict[str, Any], write_prompt: Callable[..., str], tmp_path: Path
+) -> None:
+    place = write_prompt()
+    run = run_rows(**asked, judge_prompts=[place])
+    write_prompt(POLITE + "Be strict.\n")
+    with pytest.raises(ConfigError, match=r"mine\.md has changed since the run began"):
+        assay.run(resume=run.run_id, store=tmp_path / "store")
+
+
+def test_the_documented_prompt_file_works(
+    run_rows: Callable[..., Run], asked: dict[str, Any], loopback: ModelServer
+) -> None:
+    loopback.script([], after={"reply": '{"reason": "curt", "score": 3}'})
+    run = run_rows(**asked, judge_prompts=[str(EXAMPLE)])
+    assert run.scores.select("evaluator", "score", "passed").rows() == [("Politeness", 3.0, False)] * 3

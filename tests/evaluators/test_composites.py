@@ -172,7 +172,6 @@ def test_use_of_tools_is_skipped_where_no_member_applies(
         ),
         (reply(TOOLS.members, tool_selection=None), "`tool_selection`: no number under `score`"),
         (reply(TOOLS.members, tool_call_success="yes"), "`tool_call_success`: no number under `score`"),
-        ('{"criteria": {}}', "no object under `tool_call_accuracy`"),
         ('{"score": 1}', "no JSON object with `criteria`"),
     ],
 )

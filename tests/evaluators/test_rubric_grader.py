@@ -130,7 +130,7 @@ def test_a_row_on_which_no_dimension_applies_is_skipped(score: Score, scripted_c
             '{"dimensions": {"tone": {"score": 3}, "facts": {"reason": "x", "score": 3}}}',
             "`tone`: no text under",
         ),
-        ('{"dimensions": [3, 4]}', "no object under `dimensions`"),
+        ('{"dimensions": "3 and 4"}', "no object under `dimensions`"),
         ('{"tone": 3, "facts": 4}', "no JSON object with `dimensions`"),
     ],
 )
