@@ -36,6 +36,7 @@ from assay.store.catalog import find_run, read_run, read_summary
 from assay.store.layout import RunFolder, Store, open_store
 from assay.store.locking import lock_run
 from assay.store.parts import scan_parts
+from transforms.statuses import derive_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +86,12 @@ class Run:
     def summary(self) -> pl.DataFrame:
         """Return SUMMARY: one row per evaluator and slice."""
         return read_summary(self._store, self.run_id)
+
+    @cached_property
+    def statuses(self) -> pl.DataFrame:
+        """Return how every turn and conversation came out; see `transforms.statuses.derive_statuses`."""
+        folder = RunFolder(self._store, self.run_id)
+        return derive_statuses(scan_parts(folder, SAMPLES), scan_parts(folder, SCORES)).collect()
 
     @property
     def info(self) -> dict[str, object]:

@@ -150,4 +150,9 @@ OUTPUT_QUALITY = replace(
     json_fields=("output_items", "retrieval"),
     ask=ask_output,
 )
-TOOL_USE_QUALITY = replace(make_judge(read_prompt(TOOLS.stem)), json_fields=JSON_FIELDS, ask=ask_tools)
+TOOL_USE_QUALITY = replace(
+    make_judge(read_prompt(TOOLS.stem)),
+    json_fields=JSON_FIELDS,
+    ask=ask_tools,
+    rubrics=(build_question(TOOLS, TOOLS.members),),
+)

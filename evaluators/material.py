@@ -37,26 +37,73 @@ _INVISIBLE = re.compile(
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|(.))", re.DOTALL | re.IGNORECASE)
+_RARE_ESCAPE = re.compile(r"\\[ux\\]", re.IGNORECASE)
 _SPACES = frozenset("nrtbf")  # letters of escapes that stand for white space
 _AMPERSANDS = re.compile(r"&(?:amp;|#0*38;|#x0*26;)+", re.IGNORECASE)
 _ZEROS = re.compile(r"&#(x?)0+(?=[0-9a-f])", re.IGNORECASE)
 _NO_CHARACTER = re.compile(r"&#\d{8,}+;?")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _LONGEST_NUMBER = 40  # digits beyond which a number is compared letter by letter
+_MARKS = {code: None for code in range(128) if not chr(code).isalnum()}
 _PIECES = re.compile(r'[\n\r"<>|]')
 _CODED = re.compile(r"[A-Za-z0-9+/]{20,}={0,2}")
-_IMITATION = re.compile(
-    r'"(?:score|label|verdict|rating|grade)"\s*:|</?S\d>|\[\[\d'
-    r"|\b(?:score|rating|grade|verdict|label|bewertung|punktzahl|puntuaci[oó]n|pontua[cç][aã]o|punteggio"
-    r"|оценка|балл)['\"*_]*\s*[:=\uff1a]\s*\S|(?:评分|評分|得分|分数|分數|点数|點数|점수)\s*[:=\uff1a]"
-    r"|</[a-z_]*(?:response|query|context|system|assistant|user|material)|</?(?:system|tool_call)\b"
-    r"|<\|\w|\[/?INST\]|<<SYS>>|^[^\w\n]*(?:system|assistant|developer)[^\w\n]{0,3}:|^#+ *(?:system|instruct)"
-    r"|\b(?:ignore|disregard|forget)\b.{0,40}\b(?:above|previous|prior|instructions?|rubric|rules)\b"
-    r"|\b(?:give|award|assign|rate|grade|reply|respond)\b.{0,40}"
-    r"\b(?:scores?|grade|points|marks|[1-9]\d* ?(?:/|out of) ?\d|five|ten)\b"
-    r"|\b(?:ignoriere|vergiss|ignorez|ignora|игнорируй)|忽略|無視|무시",
-    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+_IMITATIONS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        ("score", "label", "verdict", "rating", "grade"),
+        re.compile(r"""\b(?:score|label|verdict|rating|grade)['"*_\\]*\s*[:=\uff1a]\s*\S"""),
+    ),
+    (
+        (
+            "bewertung",
+            "punktzahl",
+            "puntuaci",
+            "pontua",
+            "punteggio",
+            "оценка",
+            "балл",
+            "分",
+            "点数",
+            "點数",
+            "점수",
+        ),
+        re.compile(
+            r"(?:\b(?:bewertung|punktzahl|puntuaci[oó]n|pontua[cç][aã]o|punteggio|оценка|балл)"
+            r"|[评評得]分|分[数數]|[点點]数|점수)['\"*_]*\s*[:=\uff1a]"
+        ),
+    ),
+    (
+        ("<", "[["),
+        re.compile(
+            r"</?s\d>|</[a-z_]*(?:response|query|context|system|assistant|user|material)"
+            r"|<(?:system|/?tool_call)\b|<\|\w|<<sys>>|\[\[\d"
+        ),
+    ),
+    (("[inst", "[/inst"), re.compile(r"\[/?inst\]")),
+    (
+        ("system", "assistant", "developer", "instruct"),
+        re.compile(
+            r"^[^\w\n]*(?:system|assistant|developer)[^\w\n]{0,3}:|^#+ *(?:system|instruct)", re.MULTILINE
+        ),
+    ),
+    (
+        ("ignor", "disregard", "forget", "vergiss"),
+        re.compile(
+            r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:above|previous|prior|instructions?|rubric|rules)\b"
+            r"|\b(?:ignoriere|ignorez|ignora|vergiss)\b",
+            re.DOTALL,
+        ),
+    ),
+    (
+        ("give", "award", "assign", "rate", "grade", "reply", "respond"),
+        re.compile(
+            r"\b(?:give|award|assign|rate|grade|reply|respond)\b.{0,40}"
+            r"\b(?:scores?|grade|points|marks|[1-9]\d* ?(?:/|out of) ?\d|five|ten)\b",
+            re.DOTALL,
+        ),
+    ),
+    (("игнорируй", "忽略", "無視", "무시"), re.compile(r"игнорируй|忽略|無視|무시")),
 )
+"""What looks like a verdict, the end of a block or an order, each behind words it never comes without."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +173,19 @@ def count_imitations(text: str) -> int:
 
     Escapes, look-alike characters and invisible ones are seen through, and so is base64.
     """
-    coded = islice(_CODED.finditer(text), MOST_CODED)
-    told = [text, "\n".join(_decode_base64(match.group()) for match in coded)]
     plain = _decode(text)
-    counts = [sum(1 for _ in _IMITATION.finditer(each)) for each in (*told, plain if plain != text else "")]
-    return max(counts[0], counts[2]) + counts[1]
+    coded = [_decode_base64(match.group()) for match in islice(_CODED.finditer(text), MOST_CODED)]
+    shown = max(map(_count, {text, plain}))
+    return shown + sum(map(_count, coded))
+
+
+def _count(text: str) -> int:
+    folded = text.casefold()
+    return sum(
+        sum(1 for _ in pattern.finditer(folded))
+        for words, pattern in _IMITATIONS
+        if any(word in folded for word in words)
+    )
 
 
 def _list_members(found: JsonValue) -> Iterator[tuple[str, JsonValue]]:
@@ -159,12 +214,20 @@ def _decode_once(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
     if "\\" in text:
-        text = _ESCAPE.sub(_read_escape, text)
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = _resolve_escapes(text)
     if "&" not in text:
         return text
     text = _ZEROS.sub(r"&#\1", _AMPERSANDS.sub("&", text))
     return html.unescape(_NO_CHARACTER.sub(" ", text))  # which no reader of numbers has to be shown
+
+
+def _resolve_escapes(text: str) -> str:
+    if _RARE_ESCAPE.search(text) is None:  # nearly always, and many times as fast
+        for letter in _SPACES:
+            text = text.replace(f"\\{letter}", " ")
+        return text.replace("\\", "")
+    text = _ESCAPE.sub(_read_escape, text)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _read_escape(escape: re.Match[str]) -> str:
@@ -184,7 +247,10 @@ def _split_words(text: str) -> list[str]:
 
 def _squeeze(text: str) -> str:
     """Return the letters and digits of a text."""
-    return re.sub(r"[\W_]+", "", text.casefold())
+    folded = text.casefold()
+    if folded.isascii():
+        return folded.translate(_MARKS)  # ten times as fast
+    return re.sub(r"[\W_]+", "", folded)
 
 
 def _decode_base64(text: str) -> str:

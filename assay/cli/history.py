@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from assay.api import Run
 from assay.cli.output import Output, write_frame
 from assay.cli.summary import read_run_summary, scan_failed, write_summary
 from assay.store.catalog import find_run, list_problems, list_runs
@@ -44,18 +45,23 @@ def show(
     run: str = "latest",
     *,
     failed: Annotated[bool, Parameter(negative="")] = False,
+    items: Annotated[bool, Parameter(negative="")] = False,
     output: Output = Output(),
 ) -> None:
-    """Show the summary of a run, or its failed rows.
+    """Show the summary of a run, its failed rows, or how every item came out.
 
     Args:
         run: Run id, unique prefix, name, latest, latest~N or label:k=v.
         failed: List every failed or errored evaluation, worst first.
+        items: List every turn (-1: the whole conversation) as pass, fail, partial (an evaluator ended in an
+            error) or error (no answer).
     """
     output.start_log()
     store = open_store(output.store, create=False)
     run_id = find_run(store, run)
-    if failed:
+    if items:
+        write_frame(Run(run_id, str(store.root)).statuses, output)
+    elif failed:
         write_frame(scan_failed(RunFolder(store, run_id)).collect(), output)
     else:
         write_summary(read_run_summary(store, run_id), output)

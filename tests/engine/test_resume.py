@@ -286,7 +286,7 @@ def test_answers_under_way_are_kept_when_the_judge_proves_wrong(
 
     loopback.script([], after=answer)
     asked = {"evaluators": "Relevance", "judge": "judge", "concurrency": 2}
-    with pytest.raises(EndpointError, match=r"kept: go on with: assay run --resume \S+.*, or elsewhere with --reuse"):
+    with pytest.raises(EndpointError, match=r"kept: go on with: assay run --resume \S+.* with --reuse"):
         ask_rows(30, **asked)
     paid = sum(request["body"]["model"] == "m" for request in loopback.requests)
     loopback.requests.clear()
