@@ -117,7 +117,8 @@ def make_panel(settings: Settings) -> Fields:
     if panel and "judge" not in settings:
         idle = list_names(name for name in names.values() if name in given)
         raise ConfigError(f"without a judge there is no use for {idle}; name a --judge")
-    jury = [make_judge(cast("Settings", {**given, **each})) for each in settings.get("jury", ())]
+    shared = {name: value for name, value in given.items() if not name.startswith("judge_")}
+    jury = [make_judge(cast("Settings", {**shared, **each})) for each in settings.get("jury", ())]
     if "judge_vote" in settings and not jury:
         raise ConfigError("judge_vote: one judge needs no vote; name several with --judge")
     return panel | {"jury": jury}

@@ -34,6 +34,7 @@ from evaluators import (
     multi,
     multiclass_classification,
     numeric_match,
+    pairwise,
     partial_match,
     python_grader,
     quality_grader,
@@ -131,4 +132,5 @@ BUILT_IN: tuple[Evaluator, ...] = (
     rubric_grader.EVALUATOR,
     composites.OUTPUT_QUALITY,
     composites.TOOL_USE_QUALITY,
+    pairwise.EVALUATOR,
 )

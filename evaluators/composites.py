@@ -149,6 +149,7 @@ OUTPUT_QUALITY = replace(
     make_judge(read_prompt(OUTPUT.stem)),
     json_fields=("output_items", "retrieval"),
     ask=ask_output,
+    rubrics=(build_question(OUTPUT, OUTPUT.members),),
 )
 TOOL_USE_QUALITY = replace(
     make_judge(read_prompt(TOOLS.stem)),

@@ -11,7 +11,7 @@ from assay.contracts.chat import ChatRequest, text_message
 from assay.errors import CallError
 from evaluators.material import Material, count_imitations
 from evaluators.reply_forms import UnusableError
-from evaluators.verdicts import read_verdict
+from evaluators.verdicts import QuotedError, read_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_OUTPUT_TOKENS = 800
 MAX_SHOWN = 200  # characters of a reply in a message
 MAX_QUOTED = 2_000  # characters of a reply that the judge is shown again
+UNSAID = "(no verdict)"  # what stands for a reply that the judge is not shown again
 _CODE_BYTES = 8
 
 BLOCKS: Mapping[str, str] = {
@@ -148,14 +149,14 @@ async def ask_twice(request: ChatRequest, rubric: Rubric, material: Material, ch
     try:
         return read_verdict(_text_of(reply), rubric.form, material)
     except UnusableError as error:
-        problem = str(error)
+        problem = error
     again = await _complete(replace(request, messages=_explain(request, reply, rubric, problem)), chat)
     try:
         verdict = read_verdict(_text_of(again), rubric.form, material)
     except UnusableError as error:
         message = f"{error}; the judge said: {_shorten(_text_of(again))}"
         raise CallError("unparseable", message) from error
-    return replace(verdict, details={**(verdict.details or {}), "asked_again": problem})
+    return replace(verdict, details={**(verdict.details or {}), "asked_again": str(problem)})
 
 
 async def _complete(request: ChatRequest, chat: Chat) -> ChatReply | None:
@@ -173,15 +174,17 @@ def _text_of(reply: ChatReply | None) -> str:
 
 
 def _explain(
-    request: ChatRequest, reply: ChatReply | None, rubric: Rubric, problem: str
+    request: ChatRequest, reply: ChatReply | None, rubric: Rubric, problem: UnusableError
 ) -> tuple[Message, ...]:
-    """Return the messages of the second question."""
-    said = _text_of(reply)[:MAX_QUOTED]
-    quoted = (text_message("assistant", said),) if said.strip() else ()
+    """Return the messages of the second question, whose roles take turns.
+
+    What the judge repeated of the material is not said again: outside of its block it would be no material.
+    """
+    said = "" if isinstance(problem, QuotedError) else _text_of(reply)[:MAX_QUOTED].strip()
     told = (
         f"Your reply cannot be read: {problem}. Reply again, with this object alone:\n{rubric.form.example}"
     )
-    return (*request.messages, *quoted, text_message("user", told))
+    return (*request.messages, text_message("assistant", said or UNSAID), text_message("user", told))
 
 
 def _shorten(text: str) -> str:

@@ -151,7 +151,8 @@ class Material:
     @cached_property
     def _is_opaque(self) -> bool:
         """Whether escapes are nested so deep that nobody can say what the material holds."""
-        return _decode_once(self._plain) != self._plain
+        is_bare = "\\" not in self._plain and "&" not in self._plain
+        return not is_bare and _decode_once(self._plain) != self._plain
 
     @cached_property
     def _words(self) -> str:

@@ -50,7 +50,7 @@ class RetrievalResultOptions(Options):
     @property
     def asks_model(self) -> bool:
         """Whether a judge compares."""
-        return self.match == "entailment"
+        return self.match == "entailment" and self.expected_items is not None
 
     @model_validator(mode="after")
     def _expect_something(self) -> Self:

@@ -34,14 +34,15 @@ class ClaimsForm:
 
     @property
     def schema(self) -> Schema:
-        """The object with its list."""
+        """The object with its two members."""
         entry = object_schema({"claim": {"type": "string"}})
-        return object_schema({"claims": {"type": "array", "items": entry}})
+        return object_schema({"reason": {"type": "string"}, "claims": {"type": "array", "items": entry}})
 
     @property
     def example(self) -> str:
-        """The object with its list."""
-        return '{"claims": [{"claim": "<one claim>"}, ...]}'
+        """The object with its two members."""
+        reason = '"reason": "<one sentence: what the answer is about>"'  # so that an empty list is not all
+        return f'{{{reason}, "claims": [{{"claim": "<one claim>"}}, ...]}}'
 
     def read(self, found: Found) -> Verdict:
         """Read the claims, blank ones left out; they stand in the details.

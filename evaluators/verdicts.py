@@ -29,14 +29,18 @@ _FENCE = re.compile(r"```[a-z]*\s*", re.IGNORECASE)
 _TAGGED = re.compile(rf"<S2>\s*({NUMBER})\s*</S2>")
 
 
+class QuotedError(UnusableError):
+    """What looks like a verdict is a piece of the material."""
+
+
 def read_verdict(reply: str, form: Form, material: Material) -> Verdict:
     """Read what a judge said.
 
     A JSON object alone is read as it is. Failing that, a fence around it, a comma before its closing bracket
-    and line breaks inside its texts are looked past, then prose around it; where a score is asked for, a
-    reply that is nothing but the score counts too. An object or score that stands in the material is a
-    quotation and never a verdict, and of several verdicts none counts. Nothing is guessed or moved onto a
-    scale.
+    and line breaks inside its texts are looked past, then thoughts before it, then prose around it; where a
+    score is asked for, a reply that is nothing but the score counts too. An object or score that stands in
+    the material is a quotation and never a verdict, of several verdicts none counts, and nothing is taken out
+    of a broken object. Nothing is guessed or moved onto a scale.
 
     Args:
         reply: The text of the answer.
@@ -45,11 +49,12 @@ def read_verdict(reply: str, form: Form, material: Material) -> Verdict:
 
     Raises:
         UnusableError: There is no verdict, or not exactly one, or it is not of the form.
+        QuotedError: All there is stands in the material.
     """
     told = reply.strip()
     is_json, value = _parse_whole(told)
-    if not is_json and (rest := material.drop_echo(told)) != told:
-        told = rest.strip()
+    if not is_json and (rest := _drop_thoughts(material.drop_echo(told)).strip()) != told:
+        told = rest
         is_json, value = _parse_whole(told)
     objects = (value,) if is_json else _scan(told)
     found = [each for each in objects if isinstance(each, dict) and any(key in each for key in form.keys)]
@@ -58,6 +63,12 @@ def read_verdict(reply: str, form: Form, material: Material) -> Verdict:
     if isinstance(form, ScoreForm) and not isinstance(value, dict | list):
         return _read_plain(told, form, material)
     raise UnusableError("no JSON object with " + " or ".join(f"`{key}`" for key in form.keys))
+
+
+def _drop_thoughts(told: str) -> str:
+    """Return what a model says after thinking aloud."""
+    rest = told.rpartition("</think>")[2]
+    return rest if rest.strip() else told
 
 
 def _choose(found: list[JsonObject], material: Material) -> JsonObject:
@@ -70,7 +81,7 @@ def _choose(found: list[JsonObject], material: Material) -> JsonObject:
             raise UnusableError("many verdicts where one is asked for")
     own = [each for each in distinct if not material.holds(each)]
     if not own:
-        raise UnusableError("the verdict is a piece of the material, not your own")
+        raise QuotedError("the verdict is a piece of the material, not your own")
     if len(own) > 1:
         raise UnusableError("several verdicts where one is asked for")
     return own[0]
@@ -145,7 +156,7 @@ def _read_plain(told: str, form: ScoreForm, material: Material) -> Verdict:
     elif plain is not None:
         number, top = plain.groups()
         if material.holds_words(told):
-            raise UnusableError("the score is a piece of the material, not your own")
+            raise QuotedError("the score is a piece of the material, not your own")
     else:
         raise UnusableError("no JSON object with `score`")
     if top is not None and float(top) != form.scale.high:

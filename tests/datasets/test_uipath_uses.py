@@ -20,6 +20,9 @@ from evaluators.tool_call_count import ToolCallCountOptions
 from evaluators.tool_call_order import ToolCallOrderOptions
 from evaluators.tool_call_output import ToolCallOutputOptions
 from evaluators.uipath_contains import UiPathContainsOptions
+from evaluators.uipath_faithfulness import FaithfulnessOptions
+from evaluators.uipath_semantic import OutputJudgeOptions
+from evaluators.uipath_trajectory import TrajectoryOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,3 +200,49 @@ def test_a_null_that_is_expected_is_read_where_it_stands(build: Build) -> None:
     assert use.mapping["expected_response"] == '{{item.evaluationCriterias["e"].expectedOutput.k}}'
     use = _only(build(config, {"expectedOutput": '{"k": "{{x}}"}'}))
     assert use.mapping["expected_response"] == "\\{{x}}"
+
+
+JUDGE = {"prompt": "{{ActualOutput}}", "model": "m", "temperature": 0.5, "maxTokens": 9}
+
+
+def test_the_judge_of_an_output_gets_its_prompt_and_both_sides(build: Build) -> None:
+    type_id = "uipath-llm-judge-output-semantic-similarity"
+    use = _only(build({"evaluatorTypeId": type_id, "evaluatorConfig": JUDGE}, OUTPUT))
+    assert use.options == {"prompt": "{{ActualOutput}}", "model": "m", "temperature": 0.5, "max_tokens": 9}
+    assert use.mapping == {
+        "response": "{{sample.output_object}}",
+        "expected_response": '{{item.evaluationCriterias["e"].expectedOutput}}',
+    }
+    OutputJudgeOptions.model_validate(use.options)
+    listed = {"targetOutputKey": ["k", "l"]}
+    use = _only(build({"evaluatorTypeId": type_id, "evaluatorConfig": listed}, OUTPUT))
+    assert OutputJudgeOptions.model_validate(use.options).target_output_key == ["k", "l"]
+
+
+@pytest.mark.parametrize(
+    ("criteria", "default", "expected"),
+    [
+        ({"expectedAgentBehavior": "x"}, {}, '{{item.evaluationCriterias["e"].expectedAgentBehavior}}'),
+        ({}, {"defaultEvaluationCriteria": {"expectedAgentBehavior": "{{x}}"}}, "\\{{x}}"),
+        ({}, {}, ""),
+    ],
+)
+def test_the_judge_of_a_run_gets_the_behaviour_that_is_expected(
+    criteria: dict[str, Any], default: dict[str, Any], expected: str, build: Build
+) -> None:
+    type_id = "uipath-llm-judge-trajectory-simulation"
+    use = _only(build({"evaluatorTypeId": type_id, "evaluatorConfig": default}, criteria))
+    assert use.mapping["expected_response"] == expected
+    TrajectoryOptions.model_validate(use.options)
+
+
+def test_the_behaviour_of_an_older_evaluation_stands_beside_its_output(build: Build) -> None:
+    use = _only(build({"category": 3, "type": 7}, None, expectedAgentBehavior="x", expectedOutput={}))
+    assert use.mapping["expected_response"] == "{{item.expectedAgentBehavior}}"
+
+
+def test_a_judge_of_sources_needs_no_expectation(build: Build) -> None:
+    for kind in (8, 9):
+        use = _only(build({"category": 1, "type": kind, "prompt": "p", "targetOutputKey": "k"}, None))
+        assert use.mapping == {"response": "{{sample.output_object.k}}"}
+        FaithfulnessOptions.model_validate(use.options)

@@ -31,7 +31,9 @@ RETRIEVAL = json.dumps(
         }
     ]
 )
-WANTED = [{"retrievalExtract_contains": text} for text in ("It starts in spring", "It is expensive")]
+WANTED: list[Any] = [
+    {"retrievalExtract_contains": text} for text in ("It starts in spring", "It is expensive")
+]
 ENTAILMENT: dict[str, Any] = {"match": "entailment", "expected_items": WANTED}
 
 
@@ -49,7 +51,7 @@ def findings(*each: dict[str, Any]) -> str:
 
 
 def claims(*texts: str) -> str:
-    return json.dumps({"claims": [{"claim": text} for text in texts]})
+    return json.dumps({"reason": "about a city", "claims": [{"claim": text} for text in texts]})
 
 
 def block(chat: Any, call: int, name: str) -> Any:
@@ -147,7 +149,6 @@ def test_no_claims_score_one_and_no_sources_zero_and_both_are_told(
     score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any]
 ) -> None:
     row = faithfulness(score, scripted_chat(claims()), context="one")
-    print(row)
     assert (row["score"], row["reason"], row["details"]["claims_count"]) == (
         1.0,
         "the answer makes no claims",

@@ -30,10 +30,12 @@ LABELS: dict[str, Any] = {
     "passing_labels": ["good"],
 }
 SCORES: dict[str, Any] = {"input": [{"role": "user", "content": "Grade {{sample.output_text}}"}]}
+IMAGE: dict[str, Any] = {"input": [{"role": "user", "content": {"type": "input_image"}}]}
+QUESTION = "Capital? {{item.secret}} {{sample.output_text}}"
 ROWS = {
     "item": ["{}"],
     "response": ["Paris"],
-    "item_question.item": ["Capital? {{item.secret}} {{sample.output_text}}"],
+    "item_question.item": [QUESTION],
 }
 
 
@@ -63,7 +65,7 @@ def test_values_are_fenced_once_and_never_read_again(
         "You sort answers.\n\n`item_question`\n`response`\n\nAn example of a reply:\ngood"
     )
     code = chat.requests[0].nonce
-    assert f"<item_question-{code}>\n{ROWS['item_question.item'][0]}\n</item_question-{code}>" in user
+    assert f"<item_question-{code}>\n{QUESTION}\n</item_question-{code}>" in user
     assert f"<response-{code}>\nParis\n</response-{code}>" in user
     assert "Paris" not in system
 
@@ -141,7 +143,7 @@ def test_sampling_parameters_reach_the_judge(
             {"input": [{"role": "robot", "content": "{{item.a}}"}]},
             r"ScoreModel\.input\.0\.role",
         ),
-        ("ScoreModel", {"input": [{"role": "user", "content": {"type": "input_image"}}]}, "content"),
+        ("ScoreModel", IMAGE, "content"),
         ("ScoreModel", {**SCORES, "range": [1, 1]}, "the lower one first"),
         ("ScoreModel", {**SCORES, "range": [1]}, "a range of two numbers"),
         ("ScoreModel", {**SCORES, "sampling_params": {"heat": 1}}, "sampling_params.heat"),

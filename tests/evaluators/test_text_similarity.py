@@ -91,7 +91,6 @@ def test_a_blank_reference_is_text_in_compat_alone(score: Callable[..., pl.DataF
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"evaluation_metric": "cosine"}, "cosine comes with an embeddings endpoint"),
         ({"evaluation_metric": "rouge_6"}, "TextSimilarity.evaluation_metric"),
         ({}, "TextSimilarity.evaluation_metric"),
         ({"evaluation_metric": "bleu", "pass_threshold": 2}, "TextSimilarity.pass_threshold"),
