@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from assay.contracts.json_text import dump_json, parse_json
 from assay.errors import ConfigError
-from evaluators.contract import FIELDS, JudgeEvaluator
+from evaluators.contract import JudgeEvaluator, Options
 from evaluators.prompt_files import SHIPPED
 
 if TYPE_CHECKING:
@@ -81,12 +81,14 @@ class Probe:
 
     Attributes:
         canary: The row.
-        evaluation: The judge with the options of the row.
-        fields: What the judge reads of it.
+        judge: Whom it is for.
+        options: Its options.
+        fields: What the judge reads.
     """
 
     canary: Canary
-    evaluation: Evaluation
+    judge: JudgeEvaluator[Any]
+    options: Options
     fields: Fields
 
 
@@ -113,8 +115,9 @@ def parse_canaries(text: str, place: str) -> tuple[tuple[str, Canary], ...]:
     Raises:
         ConfigError: A line is no canary, or there is none; the message names the line and what is accepted.
     """
-    lines = enumerate(text.removeprefix("\ufeff").splitlines(), start=1)
-    found = tuple((f"{place}:{number}", _parse(line, f"{place}:{number}")) for number, line in lines if line.strip())
+    lines = enumerate(text.removeprefix("\ufeff").split("\n"), start=1)  # JSON may hold other line breaks
+    places = ((f"{place}:{number}", line) for number, line in lines if line.strip())
+    found = tuple((each, _parse(line, each)) for each, line in places)
     if not found:
         raise ConfigError(f"{place}: holds no canary; write one per line, such as {SHAPE}")
     return found
@@ -155,7 +158,7 @@ def resolve_canaries(canaries: Iterable[tuple[str, Canary]], catalog: Catalog) -
     probes: dict[tuple[str, str], Probe] = {}
     for place, canary in canaries:
         probe = _resolve(canary, place, catalog)
-        key = (probe.evaluation.evaluator.name, canary.name)
+        key = (probe.judge.name, canary.name)
         if key in probes:
             raise ConfigError(f"{place}: {key[0]} has a canary {canary.name!r} already; give it another name")
         probes[key] = probe
@@ -166,15 +169,14 @@ def _resolve(canary: Canary, place: str, catalog: Catalog) -> Probe:
     evaluation = catalog.resolve(canary.evaluator, canary.options, where=place)
     if not isinstance(evaluation.evaluator, JudgeEvaluator):
         raise ConfigError(f"{place}: {evaluation.label} asks no judge, so a canary has nothing to watch")
-    known = [name for name in evaluation.fields if name in FIELDS]
     for name in canary.fields:
-        if name not in known:
-            raise ConfigError.unknown(f"field of {evaluation.label}", name, known, where=place)
+        if name not in evaluation.fields:
+            raise ConfigError.unknown(f"field of {evaluation.label}", name, evaluation.fields, where=place)
     for name in evaluation.needs:
         if canary.fields.get(name) is None:
             raise ConfigError(f"{place}: {evaluation.label} needs {name}; add it to `fields`")
     fields = {name: _fill(canary.fields.get(name), name, evaluation) for name in evaluation.fields}
-    return Probe(canary, evaluation, fields)
+    return Probe(canary, evaluation.evaluator, evaluation.options, fields)
 
 
 def _fill(value: JsonValue, name: str, evaluation: Evaluation) -> str | None:

@@ -138,7 +138,7 @@ def _name_block(inner: str, taken: dict[str, str]) -> str:
 
 def _name_field(block: str) -> str:
     """Return the field behind a block; what it is read from is up to the mapping."""
-    return block if block == "response" else f"{block}.item"
+    return block if block == "response" else f"{block}.context"
 
 
 async def ask_grader(options: ModelGraderOptions, form: Form, fields: Fields, chat: Chat) -> Verdict:

@@ -136,7 +136,18 @@ class Material:
         """Return a reply without the blocks that it repeats."""
         if self.code not in reply:
             return reply
-        return re.sub(rf"<(\w+)-{self.code}>.*?</\1-{self.code}>", " ", reply, flags=re.DOTALL)
+        kept, place, unclosed = list[str](), 0, set[str]()
+        for opening in re.finditer(rf"<(\w+)-{self.code}>", reply):
+            closing = f"</{opening.group(1)}-{self.code}>"
+            if opening.start() < place or closing in unclosed:
+                continue
+            end = reply.find(closing, opening.end())
+            if end < 0:
+                unclosed.add(closing)
+            else:
+                kept.append(reply[place : opening.start()])
+                place = end + len(closing)
+        return " ".join([*kept, reply[place:]])
 
     def _holds_member(self, key: str, value: JsonValue) -> bool:
         if isinstance(value, str) and not re.fullmatch(NUMBER, value.strip()):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SHIPPED = "evaluators"  # the package whose folder `prompts` holds the built-in ones
 _SCALE = re.compile(rf"({NUMBER})\s*\.\.\s*({NUMBER})(\s+whole)?")
+_LOADER = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _HEAD = re.compile(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*\r?\n(.*)", re.DOTALL)
 
@@ -211,7 +212,7 @@ def _split_names(value: str | list[object]) -> tuple[str, ...]:
 
 def _read_head(text: str, place: str) -> Head:
     try:
-        found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes nothing but texts
+        found = yaml.load(text, Loader=_LOADER)  # noqa: S506 - the base loader makes nothing but texts
     except yaml.YAMLError as error:
         raise ConfigError(f"{place}: the head is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):

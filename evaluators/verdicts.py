@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     JsonObject = dict[str, JsonValue]
 
-MOST_TRIES = 1_000  # broken objects of one text that are looked past
+MOST_TRIES = 256  # broken objects of one text that are looked past
 MOST_OBJECTS = 16  # different verdicts of one reply that are compared with the material
 MOST_MENDED = 4_000  # characters of a reply whose commas are looked at
 _OPENING = re.compile(r'\{\s*+"')

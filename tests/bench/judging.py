@@ -12,8 +12,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calls import SERVER, environment, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openai import AsyncOpenAI
 
 VERDICT = '{"reason": "The answer deals with the question fully and to the point.", "score": 5}'
 TEXT = "The manual says how to reset the device: hold both buttons for ten seconds, then let go of them. " * 4
@@ -48,33 +54,37 @@ def run_raw(url: str, rows: int, limit: int) -> None:
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    from evaluators.prompt_files import read_prompt
-
-    system = str(read_prompt("relevance").rubric.system["content"])
     limits = httpx2.Limits(max_connections=limit, max_keepalive_connections=limit)
-    waiting, scores = iter(range(rows)), list[float]()
+    waiting = iter(range(rows))
 
-    async def work(client: AsyncOpenAI) -> None:
-        for row in waiting:
-            user = f"<query>\nHow is it reset? {row}\n</query>\n\n<response>\n{TEXT}\n</response>"
-            answer = await client.chat.completions.create(
-                model="m",
-                messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                temperature=0,
-                max_tokens=800,
-                response_format={"type": "json_object"},
-            )
-            scores.append(json.loads(answer.choices[0].message.content or "")["score"])
-
-    async def work_all() -> None:
+    async def work_all() -> list[int]:
         http = DefaultAioHttpClient(limits=limits)
         async with AsyncOpenAI(base_url=f"{url}/v1", max_retries=0, http_client=http) as client:
-            await asyncio.gather(*(work(client) for _ in range(limit)))
+            done = await asyncio.gather(*(judge_rows(client, waiting) for _ in range(limit)))
+        return [score for scores in done for score in scores]
 
     began, cpu = time.perf_counter(), time.process_time()
-    asyncio.run(work_all())
-    assert len(scores) == rows
+    assert len(asyncio.run(work_all())) == rows
     tell(rows, time.perf_counter() - began, time.process_time() - cpu, time.thread_time())
+
+
+async def judge_rows(client: AsyncOpenAI, rows: Iterator[int]) -> list[int]:
+    """Judge rows one after the other, as the client's documentation shows, and return their scores."""
+    from evaluators.prompt_files import read_prompt
+
+    scores: list[int] = []
+    system = str(read_prompt("relevance").rubric.system["content"])
+    for row in rows:
+        user = f"<query>\nHow is it reset? {row}\n</query>\n\n<response>\n{TEXT}\n</response>"
+        answer = await client.chat.completions.create(
+            model="m",
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            temperature=0,
+            max_tokens=800,
+            response_format={"type": "json_object"},
+        )
+        scores.append(json.loads(answer.choices[0].message.content or "")["score"])
+    return scores
 
 
 def run_assay(url: str, rows: int, limit: int) -> None:

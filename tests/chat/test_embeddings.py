@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from assay.chat.embeddings import EmbeddingModel, open_embeddings, split_texts
+from assay.chat.embeddings import EmbeddingModel, open_embeddings, pack_vectors, split_texts, unpack_vectors
 from assay.chat.traffic import Traffic
 from assay.config import Endpoint, RunConfig
 from assay.errors import CallError
@@ -106,3 +106,14 @@ def test_long_texts_make_small_batches() -> None:
     long, short = "x" * 50_000, "y" * 20_000
     assert split_texts([long, short, short, long, "z"]) == [[long], [short, short], [long, "z"]]
     assert split_texts(["w" * 99_999]) == [["w" * 99_999]]
+
+
+def test_vectors_come_back_as_they_were_packed() -> None:
+    vectors = np.array([[0.1, -2.5, 3e-30], [1.0, 0.0, 7.25]], np.float32)
+    np.testing.assert_array_equal(unpack_vectors(pack_vectors(vectors)), vectors)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"size":3,"floats":"AAAA"}', '{"size":0,"floats":""}'])
+def test_what_holds_no_vectors_is_an_error(text: str) -> None:
+    with pytest.raises(CallError, match="holds no embeddings"):
+        unpack_vectors(text)

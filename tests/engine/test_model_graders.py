@@ -38,7 +38,8 @@ def test_values_of_items_reach_the_judge(run_rows: Callable[..., Run], loopback:
 
 
 def test_the_answer_of_a_target_reaches_the_judge(run_rows: Callable[..., Run], loopback: Loopback) -> None:
-    loopback.script([], after={"reply": json.dumps({"reason": "r", "label": "no"})})
+    said = {"m": "Paris", "judge": json.dumps({"reason": "r", "label": "no"})}
+    loopback.script([], after=lambda body: {"reply": said[body["model"]]})
     run = grade_rows(run_rows, loopback, "Is {{sample.output_text}} right?", model="m")
     assert run.scores.select("label", "score", "passed").unique().rows() == [("no", 0.0, False)]
 

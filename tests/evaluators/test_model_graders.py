@@ -35,7 +35,7 @@ QUESTION = "Capital? {{item.secret}} {{sample.output_text}}"
 ROWS = {
     "item": ["{}"],
     "response": ["Paris"],
-    "item_question.item": [QUESTION],
+    "item_question.context": [QUESTION],
 }
 
 
@@ -47,11 +47,11 @@ def texts_of(chat: Any) -> tuple[str, str]:
 def test_placeholders_are_read_as_a_mapping_and_named_as_blocks() -> None:
     evaluation = resolve_evaluation("label_model", LABELS)
     assert evaluation.mapping == {
-        "item_question.item": "{{ item.question }}",
+        "item_question.context": "{{ item.question }}",
         "response": "{{sample.output_text}}",
     }
     assert evaluation.needs == ("item", "response")
-    assert evaluation.fields == ("item", "response", "item_question.item")
+    assert evaluation.fields == ("item", "response", "item_question.context")
 
 
 def test_values_are_fenced_once_and_never_read_again(
@@ -73,12 +73,12 @@ def test_values_are_fenced_once_and_never_read_again(
 @pytest.mark.parametrize(
     ("text", "shown", "mapping"),
     [
-        ("<<item.a>> {{item.a}}", "`item_a` `item_a`", {"item_a.item": "<<item.a>>"}),
+        ("<<item.a>> {{item.a}}", "`item_a` `item_a`", {"item_a.context": "<<item.a>>"}),
         ("${data.a} ${target.output_text}", "`data_a` `response`",
-         {"data_a.item": "${data.a}", "response": "${target.output_text}"}),
+         {"data_a.context": "${data.a}", "response": "${target.output_text}"}),
         ('{{item["a b"]}} {{item.a_b}}', "`item_a_b` `item_a_b_2`",
-         {"item_a_b.item": '{{item["a b"]}}', "item_a_b_2.item": "{{item.a_b}}"}),
-        ("\\{{item.x}} {{item}} << 3", "{{item.x}} `item` << 3", {"item.item": "{{item}}"}),
+         {"item_a_b.context": '{{item["a b"]}}', "item_a_b_2.context": "{{item.a_b}}"}),
+        ("\\{{item.x}} {{item}} << 3", "{{item.x}} `item` << 3", {"item.context": "{{item}}"}),
     ],
 )  # fmt: skip
 def test_every_form_of_placeholder_counts(

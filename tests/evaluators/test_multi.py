@@ -188,6 +188,7 @@ def test_the_longest_formula_is_computed() -> None:
     [
         ({}, r"MultiGrader\.graders"),
         ({"a": {"type": "multi"}}, r"graders\.a\.type: got 'multi', accepted is string_check"),
+        ({"a": {**FUZZY, "evaluation_metric": "cosine"}}, r"graders\.a: cosine asks a model"),
         ({"a": {"type": "score_model"}}, r"graders\.a\.type: got 'score_model'"),
         ({"a": {}}, r"graders\.a\.type: got None"),
         ({"a b": EXACT}, r"key 'a b' cannot stand in a formula"),

@@ -188,7 +188,7 @@ def test_whatever_is_said_a_score_lies_on_the_scale(before: str, after: str) -> 
 @given(st.text(max_size=80), st.integers(1, 5), st.booleans())
 def test_a_verdict_round_trips_with_any_reason_in_any_wrapping(
     reason: str, score: int, is_ascii: bool
-) -> None:  # noqa: FBT001 - drawn by hypothesis
+) -> None:
     told = json.dumps({"reason": reason, "score": score}, ensure_ascii=is_ascii)
     laid_out = json.dumps({"score": score, "reason": reason}, indent=2, ensure_ascii=is_ascii)
     for reply in (
