@@ -124,7 +124,7 @@ def make_config(datasets: list[str], settings: Settings) -> RunConfig:
         "reading": {key: settings[key] for key in Reading.model_fields if key in settings},
         "target": make_target(settings),
         "judge": make_judge(settings),
-        "panel": make_panel(settings),
+        "panel": _locate_canaries(make_panel(settings)),
         "embeddings": make_embeddings(settings),
         "evaluators": asked,
         "add_evaluators": adds,
@@ -222,6 +222,11 @@ def _add_conditions(settings: Settings) -> dict[str, dict[str, JsonValue]]:
 def _locate(place: str) -> str:
     """Write the path of an own evaluator in full, so that every process of a run finds it."""
     return str(Path(place).absolute()) if place else place
+
+
+def _locate_canaries(panel: dict[str, object]) -> dict[str, object]:
+    place = panel.get("canaries")
+    return panel if place in {None, "built-in"} else panel | {"canaries": _locate(str(place))}
 
 
 def _describe(error: ValidationError) -> str:

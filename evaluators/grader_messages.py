@@ -61,9 +61,8 @@ class ModelGraderOptions(Options):
     model: str | None = Field(
         default=None, description="the model that the grader names; who is asked is the judge of the run"
     )
-    sampling_params: Sampling = Field(
-        default_factory=Sampling,
-        description="temperature, top_p, seed, max_completions_tokens, reasoning_effort",
+    sampling_params: Sampling | None = Field(
+        default=None, description="temperature, top_p, seed, max_completions_tokens, reasoning_effort"
     )
 
     @cached_property
@@ -150,7 +149,7 @@ async def ask_grader(options: ModelGraderOptions, form: Form, fields: Fields, ch
     prompt = options.prompt
     rubric = build_rubric(prompt.text, form, prompt.blocks)
     shown = {block: fields[_name_field(block)] or "" for block in prompt.blocks}
-    return await ask_judge(rubric, shown, SampledChat(chat, options.sampling_params))
+    return await ask_judge(rubric, shown, SampledChat(chat, options.sampling_params or Sampling()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,11 +125,12 @@ async def ask_judge(rubric: Rubric, fields: Mapping[str, str | None], chat: Chat
     many pieces of the material look like a verdict or an order to the judge.
 
     Raises:
-        CallError: `empty_response` without a call when there is a `response` and it is blank; `unparseable`
-            when the second reply has no verdict either; or whatever the call failed with.
+        CallError: `empty_response` without a call when there is a `response`, it is blank, and nothing else
+            shows what the assistant did; `unparseable` when the second reply has no verdict either; or
+            whatever the call failed with.
     """
     answer = fields.get("response")
-    if answer is not None and not answer.strip():
+    if answer is not None and not answer.strip() and not _has_acted(fields):
         raise CallError("empty_response", "the answer is blank, so the judge was not asked", attempts=0)
     request, material = build_request(rubric, fields)
     verdict = await ask_twice(request, rubric, material, chat)
@@ -137,6 +138,12 @@ async def ask_judge(rubric: Rubric, fields: Mapping[str, str | None], chat: Chat
     if imitations := sum(map(count_imitations, material.texts)):
         details["imitations"] = imitations
     return replace(verdict, prompt_sha=rubric.sha, details=details or None)
+
+
+def _has_acted(fields: Mapping[str, str | None]) -> bool:
+    """Whether the fields show a tool call."""
+    calls, items = fields.get("tool_calls"), fields.get("output_items")
+    return (calls or "[]").strip() not in {"[]", "null"} or '"tool_call"' in (items or "")
 
 
 async def ask_twice(request: ChatRequest, rubric: Rubric, material: Material, chat: Chat) -> Verdict:

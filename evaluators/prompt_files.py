@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Self, cast
 
 import yaml
 from pydantic import (
@@ -57,17 +57,26 @@ class Head(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")
+    name: str
     summary: str = ""
     aliases: tuple[str, ...] = ()
     version: int = Field(default=1, ge=1)
     scale: str | None = None
     passing: tuple[str, ...] = ()
-    labels: dict[str, float] | None = None
+    labels: dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = None
     fields: tuple[str, ...]
     threshold: float | None = None
     direction: Literal["higher", "lower"] = "higher"
     max_output_tokens: int = Field(default=MAX_OUTPUT_TOKENS, ge=1)
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, value: str) -> str:
+        """Refuse a name that no option or query could spell."""
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", value):
+            text = f"a letter, then letters, digits, _ and -, not {value!r}"
+            raise PydanticCustomError("name", "{text}", {"text": text})
+        return value
 
     @field_validator("aliases", "passing", "fields", mode="before")
     @classmethod
@@ -98,6 +107,8 @@ class Head(BaseModel):
             raise PydanticCustomError("scale", "two different ends, the lower one first")
         if self.threshold is not None and self.threshold not in Scale(self.grades.low, self.grades.high):
             raise PydanticCustomError("threshold", "a threshold within the scale")
+        if not self.shown or len(set(self.shown)) < len(self.shown):
+            raise PydanticCustomError("fields", "the fields that are shown, each once")
         for name in self.shown:
             if name not in FIELDS:
                 hint = list_names(nearest_names(name, FIELDS) or FIELDS)

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from assay.chat.halt import NEVER_ASKED, SETUP
-from assay.chat.recording import RecordedChat
 from assay.contracts.hiding import find_secrets
-from assay.contracts.tables import ITEMS, PLAN, SAMPLES, SCORES, conform
+from assay.contracts.tables import CANARIES, ITEMS, PLAN, SAMPLES, SCORES, conform
 from assay.engine.asking import KEY, ask_samples, fetch_samples
+from assay.engine.canaries import ask_canaries, gather_frames, list_due
 from assay.engine.missing import is_done
+from assay.engine.pairing import blank_unpaired, explain_unpaired, read_partners
+from assay.engine.panels import open_judging
 from assay.engine.planning import is_judge, restore_evaluation, restore_mapping
 from assay.engine.recording import BatchRecorder
 from assay.engine.settling import skip_rows
 from assay.store.ledger import open_segment
 from assay.store.parts import has_part, read_part, write_part
 from assay.targets.contract import Work
-from evaluators.panel import Judging
 from evaluators.runner import run_evaluations
 from transforms.conditions import order_labels, tell_due
 from transforms.fields import list_sources
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from assay.store.ledger import Segment
     from assay.store.past import PastCalls
     from evaluators.catalog import Evaluation, Evaluator
-    from evaluators.contract import Embed
+    from evaluators.panel import Judging
     from transforms.templates import Template
 
     OpenRecorder = Callable[[Segment, PastCalls | None, Meter], BatchRecorder]
@@ -92,13 +93,15 @@ async def _work(batch: Batch, recorder: BatchRecorder) -> int:
     reason = halt.reason
     if reason is not None and (unasked.all() or reason.code == SETUP):
         return 0
-    scores = await score_samples(batch, items, samples, plan, recorder)
+    scores, canaries = await gather_frames(
+        score_samples(batch, items, samples, plan, recorder), watch_judges(batch, plan, recorder)
+    )
     if (reason := halt.reason) is not None and reason.code == SETUP:
         return 0  # the judge proved wrong; what was answered is kept
     if recorder.waiting:
         return 0
     scores = _drop_unmeasured(scores)
-    await asyncio.to_thread(_write_parts, folder, index, samples, scores)
+    await asyncio.to_thread(_write_parts, batch, samples, scores, canaries)
     return scores.filter(pl.col("status") == "error").height
 
 
@@ -108,7 +111,10 @@ def _read_parts(folder: RunFolder, index: int) -> tuple[pl.DataFrame, pl.DataFra
     return items, read_part(folder.part("plan", plan_index), PLAN)
 
 
-def _write_parts(folder: RunFolder, index: int, samples: pl.DataFrame, scores: pl.DataFrame) -> None:
+def _write_parts(batch: Batch, samples: pl.DataFrame, scores: pl.DataFrame, canaries: pl.DataFrame) -> None:
+    folder, index = batch.folder, batch.index
+    if canaries.height:
+        write_part(canaries, folder.part("canaries", index), CANARIES)
     # where a batch is redone and this stops half way, the old samples still say what to ask again
     write_part(scores, folder.part("scores", index), SCORES)
     write_part(samples, folder.part("samples", index), SAMPLES)
@@ -145,6 +151,7 @@ async def score_samples(
         {name: f"{SAMPLE_PREFIX}{name}" for name in samples.columns if name not in {"run_id", *KEY, "trial"}}
     )
     rows = beside.join(items, on=KEY, how="left", maintain_order="left")
+    rows = await asyncio.to_thread(read_partners, rows, batch.config, batch.index)
     due = expand_plan(plan, items)
     scores: list[pl.DataFrame] = []
     for label in order_labels(due):
@@ -204,7 +211,8 @@ async def _evaluate(
     status, code = pl.col(f"{SAMPLE_PREFIX}status"), pl.col(f"{SAMPLE_PREFIX}error_code")
     message = pl.col(f"{SAMPLE_PREFIX}error_message")
     mapping = restore_mapping(uses["mapping_json"][0])
-    fields = _fill_fields(evaluations, rows, mapping).with_columns(rows.select("use", status, code, message))
+    fields = blank_unpaired(_fill_fields(evaluations, rows, mapping), rows, mapping)
+    fields = fields.with_columns(rows.select("use", status, code, message))
     answered = (status == "ok") | ((code == NO_RESPONSE) & _has_rest(evaluations, mapping))
     fields = fields.with_columns(
         error_code=pl.when(answered).then("error_code").otherwise(code),
@@ -214,7 +222,7 @@ async def _evaluate(
     errors = result.filter(pl.col("status") == "error").height
     told = result["latency_ms"].count() if judging else 0  # the judge has told of those it was asked
     batch.monitor.advance(rows.height - told, errors)
-    return _skip_unasked(result, rows)
+    return explain_unpaired(_skip_unasked(result, rows), rows, mapping)
 
 
 def _hide_secrets(scores: pl.DataFrame) -> pl.DataFrame:
@@ -225,24 +233,19 @@ def _hide_secrets(scores: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start_judging(batch: Batch, evaluator: Evaluator, recorder: BatchRecorder) -> Judging:
-    tools, panel = batch.tools, batch.config.panel
-    kind = f"judge {evaluator.name} {evaluator.version}"
-    return Judging(
-        tuple(RecordedChat(judge, recorder, kind) for judge in tools.judges),
-        tools.ceiling,
-        lambda: batch.monitor.advance(1, 0),
-        panel.repeats,
-        panel.vote,
-        _open_embed(tools, recorder),
-    )
+    kind = f"{evaluator.name} {evaluator.version}"
+    return open_judging(batch.config, batch.tools, recorder, kind, lambda: batch.monitor.advance(1, 0))
 
 
-def _open_embed(tools: Tools, recorder: BatchRecorder) -> Embed | None:
-    if tools.embedder is None:
-        return None
-    from assay.engine.embedding import RecordedEmbedder  # the client takes a second to import
+async def watch_judges(batch: Batch, plan: pl.DataFrame, recorder: BatchRecorder) -> pl.DataFrame:
+    """Ask the canaries of the judges that a plan holds; they are no progress, and no run knows those of another.
 
-    return RecordedEmbedder(tools.embedder, recorder).embed
+    Returns:
+        CANARIES.
+    """
+    kind = f"{CANARIES.name} {batch.folder.run_id}"
+    judging = open_judging(batch.config, batch.tools, recorder, kind, lambda: None)
+    return await ask_canaries(list_due(batch.tools.canaries, plan, batch.tools.catalog), judging)
 
 
 def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:

@@ -10,8 +10,9 @@ import polars as pl
 
 from assay.config import count_allowed
 from assay.contracts.json_text import dump_json, parse_json, sha_text
-from assay.contracts.tables import ITEMS, RUNS, SAMPLES, SCHEMA_VERSION, SCORES, conform
+from assay.contracts.tables import CANARIES, ITEMS, RUNS, SAMPLES, SCHEMA_VERSION, SCORES, conform
 from assay.engine.aggregates import aggregate_scores
+from assay.engine.canaries import read_health
 from assay.engine.own import open_catalog
 from assay.engine.provenance import read_code_version, read_git_state
 from assay.store.commit import commit_run
@@ -57,7 +58,7 @@ def commit(
     """
     folder, request = prepared.folder, prepared.request
     scores, samples = scan_parts(folder, SCORES), scan_parts(folder, SAMPLES)
-    counts = _count(scores, samples)
+    counts = _count(scores, samples, scan_parts(folder, CANARIES))
     summary = summarise(scores, scan_parts(folder, ITEMS), request.run_id)
     summary = pl.concat([summary, aggregate_scores(folder, summary, open_catalog(request.config))])
     git_commit, git_dirty = read_git_state()
@@ -69,6 +70,7 @@ def commit(
         "run_id": request.run_id,
         "name": request.config.name,
         "engine": engine,
+        "judge_health": read_health(folder).state,
         "dataset_name": request.dataset_name,
         "dataset_sha256": request.dataset_sha256,
         "dialect": request.dialect,
@@ -96,7 +98,7 @@ def commit(
     return Outcome(request.run_id, status, *judge_errors(run))
 
 
-def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, object]:
+def _count(scores: pl.LazyFrame, samples: pl.LazyFrame, canaries: pl.LazyFrame) -> dict[str, object]:
     ok = pl.col("status") == "ok"
     tokens = [pl.col(name).sum().alias(name) for name in ("input_tokens", "output_tokens")]
     tokens += [pl.when(pl.col("cost_usd").count() > 0).then(pl.col("cost_usd").sum()).alias("cost_usd")]
@@ -111,10 +113,10 @@ def _count(scores: pl.LazyFrame, samples: pl.LazyFrame) -> dict[str, object]:
         (pl.col("status") == "skipped").sum().alias("skipped"),
         *tokens,
     ).collect()
-    first, second = answered.row(0, named=True), evaluated.row(0, named=True)
-    spent = {name: first[name] + second[name] for name in ("input_tokens", "output_tokens")}
-    costs = [each["cost_usd"] for each in (first, second) if each["cost_usd"] is not None]
-    return {**first, **second, **spent, "cost_usd": sum(costs) if costs else None}
+    stages = [each.row(0, named=True) for each in (answered, evaluated, canaries.select(tokens).collect())]
+    spent = {name: sum(each[name] for each in stages) for name in ("input_tokens", "output_tokens")}
+    costs = [each["cost_usd"] for each in stages if each["cost_usd"] is not None]
+    return {**stages[0], **stages[1], **spent, "cost_usd": sum(costs) if costs else None}
 
 
 def judge_errors(run: Mapping[str, object]) -> tuple[int, str]:

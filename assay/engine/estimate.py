@@ -10,11 +10,10 @@ import polars as pl
 from assay.chat.prices import check_priced, read_prices
 from assay.config import Limits, RunConfig
 from assay.engine.figures import Figures, read_judge_figures, read_target_figures
-from assay.engine.prepare import Prepared
+from assay.engine.prepare import Prepared, pin_runs
 from assay.engine.request import RunRequest
 from assay.engine.walking import BYTES, Count, walk_run
 from assay.errors import ConfigError
-from assay.store.catalog import find_run
 from assay.store.folders import find_folder
 from assay.store.layout import open_store
 from assay.store.parts import read_request
@@ -70,12 +69,7 @@ def estimate_run(config: RunConfig, on_rows: Callable[[int], None] = lambda _: N
     Raises:
         SetupError: What the run would refuse, but for a missing key.
     """
-    reference = config.selection.failed_of
-    if reference is not None:
-        run_id = find_run(open_store(config.store, create=False), reference)
-        selection = config.selection.model_copy(update={"failed_of": run_id})
-        config = config.model_copy(update={"selection": selection})
-    return _estimate(config, None, on_rows)
+    return _estimate(pin_runs(config), None, on_rows)
 
 
 def estimate_rest(

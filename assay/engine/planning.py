@@ -10,6 +10,7 @@ import polars as pl
 
 from assay.contracts.json_text import dump_json, parse_json
 from assay.contracts.tables import EVERY_TURN, ITEMS
+from assay.engine.pairing import FIELD
 from assay.errors import ConfigError, list_names
 from evaluators.contract import EmbeddingEvaluator, JudgeEvaluator
 from transforms.fields import MAPPED_JSON, list_sources
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from transforms.items import Items
 
 GRADERS = ("PythonGrader", "MultiGrader")  # what a dataset says of their network does not count
+PAIRWISE = "Pairwise"  # what compares the answers of a run with those of another
 STANDARD_NAMES = {
     "query": "query or prompt",
     "response": "response",
@@ -52,6 +54,9 @@ class Planning:
         self._config, self._intake, self._catalog = config, intake, catalog
         self._has_target = config.target.kind != "stored" or intake.answers is not None
         own = [each.name for each in catalog.own if each.name not in config.evaluators]
+        named = {catalog.label(name, where="--evaluators").partition(":")[0] for name in config.evaluators}
+        if config.against is not None and PAIRWISE not in named:
+            own.append(PAIRWISE)
         request = PlanRequest(
             evaluators=(*config.evaluators, *own),
             add=config.add_evaluators or not config.evaluators,
@@ -157,6 +162,9 @@ class Planning:
         """Whether a field may have a value somewhere; answers to come may hold anything."""
         if field.rpartition(".")[2] == "response":
             return self._has_target or "response" in self._filled
+        if field.rpartition(".")[2] == FIELD:
+            places = (source for source in list_sources(field) if isinstance(source, Reference))
+            return self._config.against is not None or any(each not in self._absent for each in places)
         return any(
             source not in self._absent
             if isinstance(source, Reference)
@@ -177,10 +185,11 @@ class Planning:
                     "--mapping response=COLUMN, give --responses FILE, or a target: --model MODEL "
                     "--base-url URL"
                 )
+            more = ", or the run whose answers they are with --against RUN" if field == FIELD else ""
             raise ConfigError(
                 f"{label} needs {field}, which no item has (standard name: "
                 f"{STANDARD_NAMES.get(field, field)}); the data has: {columns}; name its column with "
-                f"--mapping {field}=COLUMN"
+                f"--mapping {field}=COLUMN{more}"
             )
 
 

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from assay.engine.canaries import open_canaries
 from assay.engine.intake import Intake
 from assay.engine.ordering import rewrite_parts
+from assay.engine.own import open_catalog
+from assay.engine.pairing import Comparison
 from assay.engine.parting import Part, Parting, RepeatsFoundError, makes_calls
 from assay.engine.reuse import pin_reuse
 from assay.engine.tools import check_endpoints
@@ -79,12 +82,14 @@ class Preparation:
         Raises:
             SetupError: The input, configuration or selection cannot work.
         """
-        self.config = _pin_runs(config)
+        self.config = pin_runs(config)
         check_endpoints(self.config)
+        open_canaries(self.config, open_catalog(self.config))
         self._started_at = datetime.now(UTC)
         self._folder: RunFolder | None = None
         self._parting = Parting(self.config, Intake(self.config))
         self._cut: Iterator[Part] = self._parting.cut()
+        self._comparison = Comparison(self.config)
 
     @property
     def rows(self) -> int:
@@ -106,7 +111,7 @@ class Preparation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know of what was read so far."""
-        return self._parting.warnings
+        return (*self._parting.warnings, *self._comparison.warnings)
 
     def look_ahead(self) -> bool:
         """Read until there is a part, and return whether the input ended with it.
@@ -150,6 +155,7 @@ class Preparation:
             StoreError: The store cannot be written.
         """
         for index, part in enumerate(self._cut):
+            self._comparison.look(part.items, index)
             self._parting.write(part, index, self.folder)
             yield index
 
@@ -163,6 +169,7 @@ class Preparation:
             clear_run(self._folder)
         self._parting = self._parting.restart(repeats)
         self._cut = self._parting.cut()
+        self._comparison = Comparison(self.config)
 
     def stop(self) -> None:
         """End a reading that is under way in another thread, at its next block."""
@@ -181,7 +188,7 @@ class Preparation:
             shuffled = True
         self._parting.write_refused(folder)
         request = self._parting.describe(self._started_at, folder.run_id)
-        request = request.model_copy(update={"shuffled": shuffled})
+        request = request.model_copy(update={"shuffled": shuffled, "warnings": self.warnings})
         write_request(folder, request.model_dump(mode="json"))
         return Prepared(folder, request)
 
@@ -191,13 +198,20 @@ class Preparation:
             discard_run(self._folder)
 
 
-def _pin_runs(config: RunConfig) -> RunConfig:
-    """Write the runs that `--failed-of` and `--reuse` meant by their ids, so the record stays true."""
+def pin_runs(config: RunConfig) -> RunConfig:
+    """Write the runs that `--failed-of`, `--against` and `--reuse` mean by their ids, so the record stays true.
+
+    Raises:
+        ConfigError: There is no such run.
+    """
     reference = config.selection.failed_of
     if reference is not None:
         run_id = find_run(open_store(config.store, create=False), reference)
         selection = config.selection.model_copy(update={"failed_of": run_id})
         config = config.model_copy(update={"selection": selection})
+    if config.against is not None:
+        run_id = find_run(open_store(config.store, create=False), config.against)
+        config = config.model_copy(update={"against": run_id})
     if config.reuse is not None:
         config = config.model_copy(update={"reuse": pin_reuse(config.reuse, config.store)})
     return config

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from assay.chat.prices import check_priced, read_prices
 from assay.chat.traffic import Traffic
+from assay.engine.canaries import open_canaries
 from assay.engine.own import open_catalog
 from assay.engine.recording import sum_spent
 from assay.engine.reuse import open_reused
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from assay.store.layout import RunFolder
     from assay.store.past import PastCalls
     from assay.targets.contract import Target
+    from evaluators.canaries import Probe
     from evaluators.catalog import Catalog
 
 GRACE_S = 4.0  # that calls under way get to end once the run is stopped
@@ -61,6 +63,7 @@ class Tools:
     catalog: Catalog
     traffic: Traffic
     past: PastCalls | None
+    canaries: tuple[Probe, ...] = ()
 
     @property
     def ceiling(self) -> int:
@@ -135,4 +138,6 @@ async def open_tools(config: RunConfig, folder: RunFolder) -> AsyncGenerator[Too
         if past is not None:
             opened.callback(past.close)
         opened.callback(_set_deadline(traffic))
-        yield Tools(target, tuple(judges), embedder, open_catalog(config), traffic, past)
+        catalog = open_catalog(config)
+        probes = open_canaries(config, catalog)
+        yield Tools(target, tuple(judges), embedder, catalog, traffic, past, probes)

@@ -15,9 +15,9 @@ import orjson
 import polars as pl
 
 from assay.contracts.chat import ChatReply
-from assay.contracts.tables import ITEMS, PLAN
+from assay.contracts.tables import CANARIES, ITEMS, PLAN
 from assay.engine.asking import ask_samples, fetch_samples
-from assay.engine.batch import Batch, score_samples
+from assay.engine.batch import Batch, score_samples, watch_judges
 from assay.engine.driver import run_coroutine
 from assay.engine.intake import Intake
 from assay.engine.matching import ANSWERS_TABLE
@@ -252,6 +252,7 @@ class _Way:
             self._walk.target.rows += samples.height
         if plan.height:
             scores = await score_samples(batch, items, samples, plan, scout)
+            self._walk.judged[CANARIES.name] += (await watch_judges(batch, plan, scout)).height
             for label, rows in scores.group_by("evaluator").len().iter_rows():
                 name = tools.catalog.find(label.partition(":")[0]).name
                 self._walk.judged[name] += rows
@@ -259,7 +260,7 @@ class _Way:
     def _sum_up(self) -> Walk:
         """Add what is known once all was seen."""
         walk = self._walk
-        judged = walk.judged.total()
+        judged = walk.judged.total() - walk.judged[CANARIES.name]
         for (name, _), count in walk.judges.items():
             count.rows = walk.judged[name]
         if self._parting is not None:

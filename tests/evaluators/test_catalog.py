@@ -33,7 +33,7 @@ def test_an_evaluator_is_found_by_name_and_alias(name: str, canonical: str) -> N
     [
         ("PartialMach", "PartialMatch"),
         ("EXACTMATCH", "ExactMatch"),
-        ("uipath-llm-judge-output-semantic-similarity", "known: "),
+        ("uipath-tool-call-everything", "known: "),
         ("", "known: "),
     ],
 )

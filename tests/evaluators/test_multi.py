@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -19,6 +19,9 @@ from evaluators.multi import EVALUATOR
 from evaluators.runner import run_evaluation
 from transforms.mapping import map_fields
 from transforms.templates import parse_template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CATALOG = Catalog((EVALUATOR,))
 ANSWER, REFERENCE = "{{sample.output_text}}", "{{item.reference}}"
@@ -92,6 +95,37 @@ def test_the_formula_joins_the_scores_and_the_details_list_them() -> None:
         {"exact": 1.0, "fuzzy": 1.0},
         {"exact": 0.0, "fuzzy": 0.5},
     ]
+
+
+JUDGED: dict[str, Any] = {
+    "type": "score_model",
+    "input": [{"role": "user", "content": "{{sample.output_text}} for {{item.reference}}?"}],
+    "range": [0, 10],
+}
+JUDGED_ROW = {
+    "a.response": ["x"],
+    "a.expected_response": ["x"],
+    "m.item": ["{}"],
+    "m.response": ["x"],
+    "m.item_reference.context": ["y"],
+}
+
+
+def test_a_formula_may_count_on_a_judge(
+    score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any]
+) -> None:
+    chat = scripted_chat('{"reason": "near", "score": 7}')
+    options = {"graders": {"a": EXACT, "m": JUDGED}, "calculate_output": "a + m / 10", "threshold": 1.5}
+    row = score("multi", {"item": ["{}"], **JUDGED_ROW}, chat, **options).row(0, named=True)
+    assert (row["score"], row["passed"], row["judge_model"]) == (1.7, True, "judge-1")
+    judged = {"m": {"label": None, "reason": "near"}}
+    assert parse_json(row["details_json"]) == {"a": 1.0, "m": 7.0, "judged": judged}
+    failed = score("multi", {"item": ["{}"], **JUDGED_ROW}, scripted_chat("no"), **options)
+    assert failed["error_code"].to_list() == ["unparseable"]
+    assert failed["error_message"][0].startswith("m: ")
+    options["calculate_output"] = "m / (a - 1)"
+    endless = score("multi", {"item": ["{}"], **JUDGED_ROW}, chat, **options)
+    assert endless["error_code"].to_list() == ["invalid_result"]
 
 
 def test_a_missing_field_skips_the_row_and_is_named_with_its_grader() -> None:
@@ -188,8 +222,8 @@ def test_the_longest_formula_is_computed() -> None:
     [
         ({}, r"MultiGrader\.graders"),
         ({"a": {"type": "multi"}}, r"graders\.a\.type: got 'multi', accepted is string_check"),
-        ({"a": {**FUZZY, "evaluation_metric": "cosine"}}, r"graders\.a: cosine asks a model"),
-        ({"a": {"type": "score_model"}}, r"graders\.a\.type: got 'score_model'"),
+        ({"a": {**FUZZY, "evaluation_metric": "cosine"}}, r"graders\.a: a multi grader compares no vectors"),
+        ({"a": {"type": "score_model"}}, r"graders\.a: ScoreModel\.input is required"),
         ({"a": {}}, r"graders\.a\.type: got None"),
         ({"a b": EXACT}, r"key 'a b' cannot stand in a formula"),
         ({"min": EXACT}, r"key 'min' cannot stand"),

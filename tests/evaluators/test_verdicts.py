@@ -202,7 +202,7 @@ def test_a_verdict_round_trips_with_any_reason_in_any_wrapping(
         assert (verdict.score, verdict.reason) == (score, reason)
 
 
-LONG = 200_000
+LONG = 100_000
 SHAPES: dict[str, str] = {
     "braces": "{" * LONG,
     "open objects": '{"' * (LONG // 2),
