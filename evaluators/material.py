@@ -151,7 +151,7 @@ class Material:
 
     def _holds_member(self, key: str, value: JsonValue) -> bool:
         if isinstance(value, str) and not re.fullmatch(NUMBER, value.strip()):
-            return _squeeze(f"{key} {_decode(value)}") in self._letters
+            return _squeeze(_decode(f"{key} {value}")) in self._letters
         words = _split_words(_decode(f"{key} {'null' if value is None else value}"))
         return f" {' '.join(words)} " in self._words
 

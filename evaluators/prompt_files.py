@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Literal, Self, cast
@@ -223,6 +224,7 @@ def _split_names(value: str | list[object]) -> tuple[str, ...]:
 
 def _read_head(text: str, place: str) -> Head:
     try:
+        _check_keys(text, place)
         found = yaml.load(text, Loader=_LOADER)  # noqa: S506 - the base loader makes nothing but texts
     except yaml.YAMLError as error:
         raise ConfigError(f"{place}: the head is not YAML: {' '.join(str(error).split())}") from error
@@ -232,6 +234,15 @@ def _read_head(text: str, place: str) -> Head:
         return Head.model_validate(found)
     except ValidationError as error:
         raise _explain(error, place) from error
+
+
+def _check_keys(text: str, place: str) -> None:
+    """Refuse a key that stands twice, of which YAML would take the last."""
+    node = yaml.compose(text, Loader=_LOADER)
+    keys = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    twice = [key for key, count in Counter(keys).items() if count > 1]
+    if twice:
+        raise ConfigError(f"{place}: the head names {list_names(twice)} twice; keep one")
 
 
 def _explain(error: ValidationError, place: str) -> ConfigError:

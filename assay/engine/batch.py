@@ -13,7 +13,7 @@ from assay.chat.halt import NEVER_ASKED, SETUP
 from assay.contracts.hiding import find_secrets
 from assay.contracts.tables import CANARIES, ITEMS, PLAN, SAMPLES, SCORES, conform
 from assay.engine.asking import KEY, ask_samples, fetch_samples
-from assay.engine.canaries import ask_canaries, gather_frames, list_due
+from assay.engine.canaries import gather_frames, watch_judges
 from assay.engine.missing import is_done
 from assay.engine.pairing import blank_unpaired, explain_unpaired, read_partners
 from assay.engine.panels import open_judging
@@ -235,17 +235,6 @@ def _hide_secrets(scores: pl.DataFrame) -> pl.DataFrame:
 def _start_judging(batch: Batch, evaluator: Evaluator, recorder: BatchRecorder) -> Judging:
     kind = f"{evaluator.name} {evaluator.version}"
     return open_judging(batch.config, batch.tools, recorder, kind, lambda: batch.monitor.advance(1, 0))
-
-
-async def watch_judges(batch: Batch, plan: pl.DataFrame, recorder: BatchRecorder) -> pl.DataFrame:
-    """Ask the canaries of the judges that a plan holds; they are no progress, and no run knows those of another.
-
-    Returns:
-        CANARIES.
-    """
-    kind = f"{CANARIES.name} {batch.folder.run_id}"
-    judging = open_judging(batch.config, batch.tools, recorder, kind, lambda: None)
-    return await ask_canaries(list_due(batch.tools.canaries, plan, batch.tools.catalog), judging)
 
 
 def _has_rest(evaluations: Sequence[Evaluation], mapping: Mapping[str, Template]) -> pl.Expr:

@@ -13,6 +13,7 @@ import polars as pl
 from assay.chat.pool import run_jobs
 from assay.contracts.tables import CANARIES, conform
 from assay.engine.missing import ASKED_AGAIN
+from assay.engine.panels import open_judging
 from assay.engine.planning import restore_evaluation
 from assay.errors import ConfigError, list_names
 from assay.store.parts import scan_parts
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from assay.config import RunConfig
+    from assay.engine.batch import Batch
+    from assay.engine.recording import BatchRecorder
     from assay.store.layout import RunFolder
     from evaluators.canaries import Canary, Probe
     from evaluators.catalog import Catalog
@@ -91,6 +94,19 @@ def _read_canaries(place: str) -> tuple[tuple[str, Canary], ...]:
             f"--canaries {place}: cannot be read: {error}; write {BUILT_IN}, or a JSON Lines file"
         ) from error
     return parse_canaries(text, place)
+
+
+async def watch_judges(batch: Batch, plan: pl.DataFrame, recorder: BatchRecorder) -> pl.DataFrame:
+    """Ask the canaries of the judges that a plan holds.
+
+    They are no part of the progress, and an answer of an earlier run is never taken for one of this.
+
+    Returns:
+        CANARIES.
+    """
+    tools, kind = batch.tools, f"{CANARIES.name} {batch.folder.run_id}"
+    judging = open_judging(batch.config, tools, recorder, kind, lambda: None)
+    return await ask_canaries(list_due(tools.canaries, plan, tools.catalog), judging)
 
 
 def list_due(probes: Sequence[Probe], plan: pl.DataFrame, catalog: Catalog) -> list[Probe]:

@@ -17,7 +17,8 @@ import polars as pl
 from assay.contracts.chat import ChatReply
 from assay.contracts.tables import CANARIES, ITEMS, PLAN
 from assay.engine.asking import ask_samples, fetch_samples
-from assay.engine.batch import Batch, score_samples, watch_judges
+from assay.engine.batch import Batch, score_samples
+from assay.engine.canaries import watch_judges
 from assay.engine.driver import run_coroutine
 from assay.engine.intake import Intake
 from assay.engine.matching import ANSWERS_TABLE

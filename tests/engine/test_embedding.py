@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import assay
@@ -51,6 +52,22 @@ def test_a_later_run_reuses_the_vectors(run_rows: Callable[..., Run], loopback: 
     again = embed_rows(run_rows, loopback, reuse="all")
     assert len(loopback.requests) == 1
     assert again.scores["score"].to_list() == first.scores["score"].to_list()
+
+
+def test_a_resumed_run_asks_only_for_the_vectors_it_lacks(
+    run_rows: Callable[..., Run], loopback: Loopback, tmp_path: Path
+) -> None:
+    refused = {"status": 400, "body": {"error": {"message": "bad moment"}}}
+    loopback.script([], match=[("text 140", refused)])
+    rows = [{"id": f"r{n}", "response": f"text {n}", "ground_truth": "x"} for n in range(150)]
+    asked = {"evaluators": "SemanticSimilarity", "embedding_model": "e", "base_url": loopback.base_url}
+    first = run_rows(*rows, **asked)
+    assert first.scores.filter(pl.col("status") == "error")["item_id"].to_list() == ["r140"]
+    loopback.requests.clear()
+    loopback.script([])
+    again = assay.run(resume="latest", store=tmp_path / "store")
+    assert [len(request["body"]["input"]) for request in loopback.requests] == [151 - 128]
+    assert again.scores["status"].unique().to_list() == ["ok"]
 
 
 def test_a_call_that_fails_is_the_error_of_its_rows(run_rows: Callable[..., Run], loopback: Loopback) -> None:

@@ -58,3 +58,17 @@ def test_placeholders_that_nothing_fills_are_refused(
     with pytest.raises(ConfigError, match=message):
         grade_rows(run_rows, loopback, text)
     assert loopback.requests == []
+
+
+def test_a_formula_may_count_on_a_judge(run_rows: Callable[..., Run], loopback: Loopback) -> None:
+    loopback.script([], after={"reply": json.dumps({"reason": "r", "score": 0.5})})
+    shown = "Is {{item.response}} right?"
+    graders: dict[str, Any] = {
+        "m": {"type": "score_model", "input": [{"role": "user", "content": shown}]},
+        "s": {"type": "string_check", "input": "{{item.response}}", "reference": "4", "operation": "eq"},
+    }
+    options = {"MultiGrader": {"graders": graders, "calculate_output": "m + s"}}
+    run = grade_rows(run_rows, loopback, "", evaluators="multi", options=options)
+    assert run.scores["score"].to_list() == [1.5, 0.5, 0.5]
+    texts = [request["body"]["messages"][1]["content"] for request in loopback.requests]
+    assert any(">\nLyon\n</item_response-" in text for text in texts)

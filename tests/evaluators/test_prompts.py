@@ -231,3 +231,9 @@ def test_line_ends_and_a_mark_of_the_encoding_do_not_matter() -> None:
     plain = parse_prompt_file(judge_file(), "tone.md")
     other = parse_prompt_file("\ufeff\r\n" + judge_file().replace("\n", "\r\n"), "tone.md")
     assert (other.head, other.rubric.sha) == (plain.head, plain.rubric.sha)
+
+
+def test_a_key_of_the_head_that_stands_twice_is_refused() -> None:
+    text = "---\nname: A\nscale: 1..5\nname: B\nfields: query\n---\nGrade it.\n"
+    with pytest.raises(ConfigError, match=r"x\.md: the head names name twice"):
+        parse_prompt_file(text, "x.md")
