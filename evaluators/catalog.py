@@ -137,6 +137,8 @@ class Catalog:
         except ValidationError as error:
             raise _explain(evaluator, error.errors()[0], where) from error
         mapping |= checked.extra_mapping
+        if threshold is None:
+            threshold = checked.default_threshold
         if checked.asks_model and evaluator.asking is not None:
             evaluator = evaluator.asking
         return Evaluation(evaluator, checked, threshold, f"{evaluator.name}{colon}{instance}", mapping)

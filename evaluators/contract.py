@@ -71,6 +71,11 @@ class Options(BaseModel):
         return False
 
     @property
+    def default_threshold(self) -> float | None:
+        """The threshold that follows from these options; None: that of the evaluator."""
+        return None
+
+    @property
     def extra_mapping(self) -> dict[str, str]:
         """Field to template, as far as these options say where fields come from."""
         return {}

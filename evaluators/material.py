@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     JsonObject = dict[str, JsonValue]
 
 MOST_MEMBERS = 40  # members of an object that are looked for
-MOST_ROUNDS = 8  # escapes within escapes
+LONG_SOURCE = 20  # letters of an object that cannot be alike by chance
+MOST_ROUNDS = 16  # escapes within escapes
 MOST_PLAIN = 100  # characters of a text that is nothing but a score
 MOST_CODED = 20  # pieces of a text that are tried as base64
 PLAIN = re.compile(
@@ -46,6 +47,7 @@ _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _LONGEST_NUMBER = 40  # digits beyond which a number is compared letter by letter
 _MARKS = {code: None for code in range(128) if not chr(code).isalnum()}
 _PIECES = re.compile(r'[\n\r"<>|]')
+_BRACKETS = " \t[](){}`'"
 _CODED = re.compile(r"[A-Za-z0-9+/]{20,}={0,2}")
 _IMITATIONS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
@@ -118,9 +120,11 @@ class Material:
     texts: tuple[str, ...]
     code: str
 
-    def holds(self, found: JsonObject) -> bool:
-        """Whether every member of an object stands in the material, however it is spelt or laid out."""
-        if self._is_opaque:
+    def holds(self, source: str, found: JsonObject) -> bool:
+        """Whether an object stands in the material: its source, or each of its members in any spelling."""
+        letters = _squeeze(source)
+        is_long = len(letters) >= LONG_SOURCE
+        if self._is_opaque or (is_long and letters in self._letters) or any(source in t for t in self.texts):
             return True
         pairs = islice(_list_members(found), MOST_MEMBERS)
         return all(self._holds_member(key, value) for key, value in pairs)
@@ -130,7 +134,7 @@ class Material:
         words = _split_words(_decode(text))
         if any(word.isalpha() for word in words):
             return self._is_opaque or f" {' '.join(words)} " in self._words
-        return self._is_opaque or tuple(words) in self._scores
+        return self._is_opaque or self._scores.issuperset(words)
 
     def drop_echo(self, reply: str) -> str:
         """Return a reply without the blocks that it repeats."""
@@ -171,13 +175,15 @@ class Material:
 
     @cached_property
     def _letters(self) -> str:
-        return _squeeze(self._plain)
+        """Letters and digits, also as they were before anything was resolved: an echo may break that up."""
+        raw = "\n".join(self.texts)
+        return _squeeze(raw if raw == self._plain else f"{self._plain}\n{raw}")
 
     @cached_property
-    def _scores(self) -> frozenset[tuple[str, ...]]:
-        """The pieces that are nothing but a number, such as a line or a JSON text."""
-        pieces = (piece for piece in _PIECES.split(self._plain) if len(piece) <= MOST_PLAIN)
-        return frozenset(tuple(_split_words(piece)) for piece in pieces if PLAIN.fullmatch(piece.strip()))
+    def _scores(self) -> frozenset[str]:
+        """The numbers of pieces that are nothing else, such as a line or a JSON text."""
+        pieces = (each.strip(_BRACKETS) for each in _PIECES.split(self._plain) if len(each) <= MOST_PLAIN)
+        return frozenset(word for each in pieces if PLAIN.fullmatch(each) for word in _split_words(each))
 
 
 def count_imitations(text: str) -> int:
@@ -223,14 +229,15 @@ def _decode(text: str) -> str:
 
 
 def _decode_once(text: str) -> str:
+    """Resolve entities, or where there are none, escapes; the other way round each could hide the other."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
-    if "\\" in text:
-        text = _resolve_escapes(text)
-    if "&" not in text:
-        return text
-    text = _ZEROS.sub(r"&#\1", _AMPERSANDS.sub("&", text))
-    return html.unescape(_NO_CHARACTER.sub(" ", text))  # which no reader of numbers has to be shown
+    if "&" in text:
+        before, text = text, _ZEROS.sub(r"&#\1", _AMPERSANDS.sub("&", text))
+        text = html.unescape(_NO_CHARACTER.sub(" ", text))
+        if text != before:
+            return text
+    return _resolve_escapes(text) if "\\" in text else text
 
 
 def _resolve_escapes(text: str) -> str:

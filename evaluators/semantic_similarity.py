@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from assay.chat.pool import run_jobs
@@ -16,6 +15,7 @@ from evaluators.contract import EmbeddingEvaluator, Options, Scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import numpy.typing as npt
 
     from evaluators.contract import Embed, Vectors
@@ -45,6 +45,8 @@ async def measure_cosine(_options: Options, frame: pl.DataFrame, embed: Embed) -
     Raises:
         CallError: `unparseable`, when the vectors are of different sizes.
     """
+    import numpy as np  # the catalog does without it
+
     sides = (frame["response"], frame["expected_response"])
     texts = pl.concat([side.alias("text") for side in sides]).unique(maintain_order=True)
     found = await _embed_texts(texts.to_list(), embed)
@@ -109,6 +111,8 @@ def _stack(found: Sequence[Found]) -> npt.NDArray[np.float64]:
     Raises:
         CallError: `unparseable`, when they are of different sizes.
     """
+    import numpy as np  # the same
+
     sizes = {len(each) for each in found if not isinstance(each, CallError)}
     if len(sizes) > 1:
         raise CallError("unparseable", f"embeddings of different sizes: {sorted(sizes)}")

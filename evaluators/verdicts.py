@@ -52,12 +52,16 @@ def read_verdict(reply: str, form: Form, material: Material) -> Verdict:
         QuotedError: All there is stands in the material.
     """
     told = reply.strip()
-    is_json, value = _parse_whole(told)
-    if not is_json and (rest := _drop_thoughts(material.drop_echo(told)).strip()) != told:
+    source, value = _parse_whole(told)
+    if source is None and (rest := _drop_thoughts(material.drop_echo(told)).strip()) != told:
         told = rest
-        is_json, value = _parse_whole(told)
-    objects = (value,) if is_json else _scan(told)
-    found = [each for each in objects if isinstance(each, dict) and any(key in each for key in form.keys)]
+        source, value = _parse_whole(told)
+    objects = _scan(told) if source is None else ((source, value),)
+    found = [
+        (text, each)
+        for text, each in objects
+        if isinstance(each, dict) and any(key in each for key in form.keys)
+    ]
     if found:
         return form.read(_choose(found, material))
     if isinstance(form, ScoreForm) and not isinstance(value, dict | list):
@@ -71,15 +75,15 @@ def _drop_thoughts(told: str) -> str:
     return rest if rest.strip() else told
 
 
-def _choose(found: list[JsonObject], material: Material) -> JsonObject:
+def _choose(found: list[tuple[str, JsonObject]], material: Material) -> JsonObject:
     """Return the one verdict that is the judge's own."""
-    distinct: list[JsonObject] = []
-    for each in found:
-        if each not in distinct:
-            distinct.append(each)
-        if len(distinct) > MOST_OBJECTS:
-            raise UnusableError("many verdicts where one is asked for")
-    own = [each for each in distinct if not material.holds(each)]
+    distinct = dict(found)
+    if len(distinct) > MOST_OBJECTS:
+        raise UnusableError("many verdicts where one is asked for")
+    own: list[JsonObject] = []
+    for source, each in distinct.items():
+        if each not in own and not material.holds(source, each):
+            own.append(each)
     if not own:
         raise QuotedError("the verdict is a piece of the material, not your own")
     if len(own) > 1:
@@ -87,16 +91,16 @@ def _choose(found: list[JsonObject], material: Material) -> JsonObject:
     return own[0]
 
 
-def _parse_whole(told: str) -> tuple[bool, JsonValue]:
-    """Return whether a text is JSON, in a fence or not, and its value."""
+def _parse_whole(told: str) -> tuple[str | None, JsonValue]:
+    """Return the JSON that a text is, in a fence or not, and its value; None: it is none."""
     head, _, body = told.partition("\n")
     inner = body[:-3] if _FENCE.fullmatch(head) and body.endswith("```") else told
     for read in (parse_json, _parse_mended):
         try:
-            return True, read(inner)
+            return inner.strip(), read(inner)
         except (ValueError, RecursionError):
             continue
-    return False, None
+    return None, None
 
 
 def _parse_mended(text: str) -> JsonValue:
@@ -106,8 +110,8 @@ def _parse_mended(text: str) -> JsonValue:
     return value
 
 
-def _scan(text: str) -> Iterator[JsonObject]:
-    """Yield the JSON objects inside a text, the outermost ones, none from inside of a broken one.
+def _scan(text: str) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the outermost JSON objects inside a text with their sources, none from inside of a broken one.
 
     Raises:
         UnusableError: So much of it is broken that it is not worth the time.
@@ -124,7 +128,7 @@ def _scan(text: str) -> Iterator[JsonObject]:
             if broken > MOST_TRIES:
                 raise UnusableError("no JSON object among so many broken ones") from None
         else:
-            yield value
+            yield text[start:place], value
 
 
 def _read_object(text: str, start: int) -> tuple[JsonObject, int]:

@@ -22,6 +22,8 @@ T = TypeVar("T")
 UPLOAD_S = 600.0  # longest silence of a server that takes a file
 LOOKS = 300  # at a file that is being checked, before it is given up
 LOOK_EVERY_S = 2.0
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+"""States of a job that will not change; any other one is under way."""
 DAY_S = 86_400.0  # what the clocks of server and client may be apart
 _UNCHECKED = frozenset({"pending", "running"})  # states of a file that Azure has not looked through yet
 _MADE_NOTHING = 429  # the one status after which the same job may be asked for at once
@@ -136,8 +138,13 @@ class JobDesk:
         """Ask how a job is; one that the server does not know has failed."""
         try:
             return self._read_job(await self._insist(lambda: self._client.batches.retrieve(job_id)))
-        except LookupError as error:
+        except (LookupError, EndpointError) as error:
+            if isinstance(error, EndpointError):  # of key and URL, unless the server knows of jobs
+                await self._insist(self._list_one)
             return Job(job_id, "failed", message=f"the server does not know it: {error}")
+
+    async def _list_one(self) -> object:
+        return await self._client.batches.list(limit=1)
 
     async def download(self, file_id: str, into: IO[bytes]) -> None:
         """Write a file of the server into an open one, from its beginning."""
@@ -208,6 +215,8 @@ class JobDesk:
             case "not_found":
                 told = "it has no Batch API, or not this job; OpenAI and Azure OpenAI have one"
                 return EndpointError(f"{self._where}: {said}; {told}")
+            case "bad_request":
+                return EndpointError(f"{self._where} refuses: {said}")
             case "auth" | "unreachable" if not self._proven:
                 return EndpointError(self._place.explain(failure.code, said))
             case _:

@@ -28,6 +28,12 @@ _REFUSED = re.compile(
     r"|\buse\b.{1,40}\binstead",
     re.IGNORECASE,
 )
+# What is said of the form of an answer alone, and of a value of another parameter would mean something else.
+_FORM_REFUSED = re.compile(
+    r"unavailable|enabled only|one of|supported values|only supports|not both|missing field|input should be"
+    r"|extra inputs|invalid json schema",
+    re.IGNORECASE,
+)
 _OFFER = re.compile(r"\buse\b.{1,40}?\binstead\b", re.IGNORECASE)
 # What complains of the value, so that the parameter itself is taken.
 _OF_VALUE = re.compile(
@@ -53,9 +59,12 @@ _DROPPABLE = (
     "verbosity",
     "encoding_format",
 )
+_OF_FORM = re.compile(
+    r"(?:text|output_config)\.format|response[_ ]format|json[_ ](?:object|schema|mode)", re.IGNORECASE
+)
 _OTHER_SIGNS = {
-    "text": re.compile(r"text\.format|response_format|json_(?:object|schema)|json mode", re.IGNORECASE),
-    "response_format": re.compile(r"response_format|json_(?:object|schema)|json mode", re.IGNORECASE),
+    "text": _OF_FORM,
+    "response_format": _OF_FORM,
     "stream": re.compile(r"'stream'|to stream this model|\(parameter stream\)|streaming", re.IGNORECASE),
 }
 
@@ -132,7 +141,7 @@ class Learnt:
 
     def learn(self, sent: Mapping[str, object], complaint: str) -> bool:
         """Read a refusal (status 400 or 422) and say whether the next body will differ from `sent`."""
-        if not _REFUSED.search(complaint) or _OF_VALUE.search(complaint):
+        if not _is_refusal(complaint) or _OF_VALUE.search(complaint):
             return False
         blamed = _OFFER.sub("", complaint)
         refused = [name for name in _DROPPABLE if name in sent and _names(blamed, name)]
@@ -155,6 +164,11 @@ class Learnt:
             self._dropped.add(name)
             if name == "stream":
                 self._dropped.add("stream_options")
+
+
+def _is_refusal(complaint: str) -> bool:
+    of_form = _OF_FORM.search(complaint) and _FORM_REFUSED.search(complaint)
+    return bool(of_form or _REFUSED.search(complaint))
 
 
 def _names(complaint: str, name: str) -> bool:

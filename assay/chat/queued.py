@@ -7,7 +7,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from assay.chat.answers import as_object, find_message, parse_body, shorten
+from assay.chat.answers import as_object, find_message, parse_body
 from assay.chat.caller import hide_in_reply
 from assay.chat.client import ModelChat
 from assay.chat.completions import read_completion
@@ -100,33 +100,35 @@ class JobModel(ModelChat):
             failure = read_failure(error)
             raise CallError(failure.code, failure.message, attempts=0) from error
 
+    def is_outdated(self, sent: Mapping[str, object]) -> bool:
+        """Whether a request would be another one now, after what was learnt."""
+        return self._learnt.adapt(sent) != dict(sent)
+
     def learn(self, sent: Mapping[str, object], complaint: str) -> bool:
-        """Say whether a request that was refused with a complaint would be another one now."""
-        if self._learnt.adapt(sent) != dict(sent):
-            return True
+        """Learn from a refusal, and say whether the request would be another one now."""
         is_new = self._learnt.learn(sent, complaint)
         if is_new:
             self._tell_learnt()
         return is_new
 
     def read_answer(self, entry: JsonObject) -> ChatReply | Failure:
-        """Read a line of an answer or error file; an answer is priced, and holds no secret."""
+        """Read a line of an answer or error file; an answer is priced, and nothing holds a secret."""
         response = as_object(entry.get("response"))
         status, body = response.get("status_code"), response.get("body")
         if isinstance(status, int) and status != HTTPStatus.OK:
             failure = read_status(status, {}, body)
-            return replace(failure, message=self._say(failure.message))
+            return replace(failure, message=self.place.hide_key(failure.message))
         if status is None:
             error = as_object(entry.get("error"))
             code = _LINE_CODES.get(str(error.get("code")), "server_error")
-            return Failure(code, self._say(find_message(entry.get("error"))))
+            return Failure(code, self.place.hide_key(find_message(entry.get("error"))))
         read = read_response if self.place.api == "responses" else read_completion
         try:
             return self._price(read(as_object(body), self.place.model, 0.0))
         except CALL_FAILURES as error:
             failure = read_failure(error)
         reply = None if failure.reply is None else self._price(failure.reply)
-        return replace(failure, message=self._say(failure.message), reply=reply)
+        return replace(failure, message=self.place.hide_key(failure.message), reply=reply)
 
     async def conclude(
         self, answers: Sequence[ChatReply | CallError], budget: int | None, *, fixed: bool
@@ -158,9 +160,6 @@ class JobModel(ModelChat):
         if isinstance(answer, CallError):
             raise answer
         return answer
-
-    def _say(self, text: str) -> str:
-        return shorten(self.place.hide_key(text))
 
     def _price(self, reply: ChatReply) -> ChatReply:
         reply, usage = hide_in_reply(reply, self.place.secrets), reply.usage

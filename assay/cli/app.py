@@ -38,6 +38,9 @@ assay run data/foundry/support.jsonl --target staging --judge strict
 assay run --resume latest --max-cost 5""",
     "plan": """assay plan data/m365/knowledge.json --model gpt-4o-mini --judge gpt-4o
 assay plan data/foundry/support.jsonl --judge gpt-4o --evaluators Relevance --reuse all --format json""",
+    "batch": """assay run data/foundry/support.jsonl --model gpt-4o-mini --judge gpt-4o --batch submit
+assay batch status latest
+assay batch collect latest""",
     "runs": """assay runs
 assay runs --limit 100 --format json""",
     "show": """assay show latest
@@ -59,6 +62,7 @@ assay sample evals.json -n 5 > small.json""",
 COMMANDS = (
     ("run", "assay.cli.run:run", "Evaluate datasets and keep the result."),
     ("plan", "assay.cli.plan:plan", "Say what a run would ask, count and cost."),
+    ("batch", "assay.cli.batch:batch", "Look at the jobs of a submitted run, or collect their answers."),
     ("runs", "assay.cli.history:runs", "List the runs of the store."),
     ("show", "assay.cli.history:show", "Show the summary of a run, or its failed rows."),
     ("query", "assay.cli.query:query", "Answer SQL over all runs."),

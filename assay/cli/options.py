@@ -186,6 +186,8 @@ class Running:
     """Rows of a batch. Default: 200 with model calls, else 10000."""
     resume: str | None = None
     """Go on with this run; what was answered is not asked again."""
+    batch: Literal["submit"] | None = None
+    """submit: send what models are asked as jobs of the Batch API, at half the price; then assay batch."""
     name: str | None = None
     """Name of the run."""
     label: tuple[str, ...] = ()
@@ -211,6 +213,7 @@ def collect_settings(answers: Answers, scoring: Scoring, items: Items, running: 
     given: dict[str, object] = {}
     for group in (answers, answers.drawing, scoring, scoring.judging, items, running, running.calls):
         given |= {_SETTING_OF.get(name, name): value for name, value in _list_given(group)}
+    given.pop("batch", None)  # how the run is asked, and nothing of its configuration
     given["options"] = parse_options(scoring.option)
     if scoring.only_if:
         given["only_if"] = parse_conditions(scoring.only_if)

@@ -15,7 +15,8 @@ from assay.cli.progress import watch_reading, watch_run
 from assay.cli.reading import Files
 from assay.cli.summary import read_run_summary, write_summary
 from assay.engine.prefect_api import find_api_url
-from assay.engine.prepare import Preparation
+from assay.engine.prepare import Preparation, prepare
+from assay.errors import ConfigError
 from assay.settings import make_config
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def run(
     settings = collect_settings(answers, scoring, items, running)
     settings = cast("Settings", {**settings, **files.settings})
     settings["store"] = output.store
+    if running.batch is not None:
+        return _submit(list(dataset), settings, output)
     engine = choose_engine(running.engine)
     prepared: Prepared | Preparation
     if "resume" in settings:
@@ -62,6 +65,27 @@ def run(
     if outcome.message:
         sys.stderr.write(f"assay: {outcome.message}\n")
     return outcome.exit_code
+
+
+def _submit(datasets: list[str], settings: Settings, output: Output) -> int:
+    """Send a run as jobs, and say how to go on."""
+    from assay.cli.batch import tell_standing
+    from assay.engine.jobs import check_jobs, find_cut_short, submit_run  # the client takes a second
+
+    if settings.get("engine") == "prefect":
+        raise ConfigError("--batch submit: the jobs are made from here; leave out --engine prefect")
+    if "resume" in settings:
+        prepared = resume(datasets, settings)
+        check_jobs(prepared.request.config)
+    else:
+        config = make_config(datasets, settings)
+        check_jobs(config)
+        with watch_reading(quiet=output.quiet) as on_rows:
+            prepared = find_cut_short(config) or prepare(config, on_rows)
+    _announce(prepared, "local", quiet=output.quiet)
+    with watch_run(prepared, quiet=output.quiet, poll=False) as monitor:
+        standing = submit_run(prepared, monitor)
+    return tell_standing(standing, prepared, output)
 
 
 def _announce(prepared: Prepared | Preparation, engine: Engine, *, quiet: bool) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from assay.cli.output import emit, write_frame, write_markdown, write_table
 from assay.contracts.json_text import parse_json
 from assay.contracts.tables import ITEMS, SAMPLES, SCORES
+from assay.engine.canaries import read_health
 from assay.store.catalog import read_run, read_summary
 from assay.store.layout import RunFolder
 from assay.store.parts import scan_parts
@@ -17,6 +18,7 @@ from transforms.summary import failed_rows, worst_items
 
 if TYPE_CHECKING:
     from assay.cli.output import Output
+    from assay.engine.canaries import Health
     from assay.store.layout import Store
 
 WORST = 5
@@ -32,19 +34,21 @@ SHOWN_CHARACTERS = 70
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run's own row, its counts and its worst items."""
+    """A run's own row, its counts, its worst items, and what canaries say of its judges."""
 
     run: dict[str, object]
     counts: pl.DataFrame
     worst: pl.DataFrame
     folder: RunFolder
+    health: Health
 
 
 def read_run_summary(store: Store, run_id: str) -> Summary:
     """Read what the summary of a committed run shows."""
     folder = RunFolder(store, run_id)
     worst = worst_items(scan_failed(folder), WORST)
-    return Summary(read_run(store, run_id), read_summary(store, run_id), worst, folder)
+    run, counts = read_run(store, run_id), read_summary(store, run_id)
+    return Summary(run, counts, worst, folder, read_health(folder))
 
 
 def scan_failed(folder: RunFolder) -> pl.LazyFrame:
@@ -59,25 +63,27 @@ def write_summary(summary: Summary, output: Output) -> None:
         emit(_as_text(summary, to_file=output.out is not None), output)
         return
     if output.form == "md":
-        emit(f"### Run {summary.run['run_id']}\n\n{write_markdown(_by_evaluator(counts))}", output)
+        told = filter(None, (f"### Run {summary.run['run_id']}", summary.health.describe()))
+        emit("\n\n".join((*told, write_markdown(_by_evaluator(counts)))), output)
         return
     document = {
         "run": summary.run,
         "summary": counts.drop("run_id").to_dicts(),
         "worst": summary.worst.to_dicts(),
+        **({"canaries": summary.health.to_dict()} if summary.health.describe() else {}),
     }
     write_frame(counts, output, document=document)
 
 
 def _as_text(summary: Summary, *, to_file: bool) -> str:
-    run = summary.run
+    run, health = summary.run, summary.health.describe()
     head = (
         f"Run {run['run_id']}  {run['status']}  {run['items']} items, {run['samples']} answers, "
         f"{run['evaluations']} evaluations: {run['passed']} passed, {run['failed']} failed, "
         f"{run['errored']} errors, {run['skipped']} skipped"
     )
     parts = [
-        "\n".join((head, *_describe_spending(run), *_describe_part(run))),
+        "\n".join(filter(None, (head, *_describe_spending(run), *_describe_part(run), health))),
         write_table(_by_evaluator(summary.counts), to_file=to_file),
     ]
     if summary.counts["settled"].sum():

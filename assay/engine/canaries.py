@@ -61,6 +61,17 @@ class Health:
             return "unhealthy"
         return "ok" if self.green else None
 
+    def to_dict(self) -> dict[str, object]:
+        """Return it for JSON."""
+        return {
+            "state": self.state,
+            "green": self.green,
+            "red": self.red,
+            "undecided": self.undecided,
+            "found": dict(self.found),
+            "failures": dict(self.failures),
+        }
+
     def describe(self) -> str:
         """Say it in one sentence; empty without canaries."""
         decided, rest = self.green + self.red, _write_counts(self.failures)

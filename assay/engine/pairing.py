@@ -48,16 +48,13 @@ class Comparison:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence, where some cannot be compared."""
-        told = [
-            f"{count} {what}"
-            for count, what in (
-                (self.edited, "turns were asked otherwise there (another question, context or expectation)"),
-                (self.absent, "turns are not there"),
-            )
-            if count
-        ]
+        told = {
+            "asked otherwise there (another question, context or expectation)": self.edited,
+            "not there": self.absent,
+        }
+        counts = [f"{what}: {count}" for what, count in told.items() if count]
         run = self._config.against
-        return (f"--against {run}: {' and '.join(told)}; they are not compared",) if told else ()
+        return (f"--against {run}: turns that are not compared: {'; '.join(counts)}",) if counts else ()
 
 
 def read_partners(rows: pl.DataFrame, config: RunConfig, index: int) -> pl.DataFrame:

@@ -199,7 +199,7 @@ class Preparation:
 
 
 def pin_runs(config: RunConfig) -> RunConfig:
-    """Name the runs that `--failed-of`, `--against` and `--reuse` mean by their ids, so the record stays true.
+    """Name the runs that `--failed-of`, `--against` and `--reuse` mean by their ids, which stay true.
 
     Raises:
         ConfigError: There is no such run.

@@ -18,6 +18,7 @@ from assay.engine.request import RunRequest
 from assay.errors import ConfigError
 from assay.store.catalog import read_run
 from assay.store.folders import find_folder
+from assay.store.jobs import read_book
 from assay.store.layout import open_store
 from assay.store.parts import read_request, write_request
 
@@ -71,8 +72,16 @@ def settle_request(prepared: Prepared) -> None:
     """Write how a run goes on, once nobody else works on it.
 
     Raises:
+        ConfigError: Batch jobs of it are under way, whose answers are to be collected first.
         StoreError: It cannot be written.
     """
+    book = read_book(prepared.folder)
+    if book is not None and book.open:
+        run_id = prepared.folder.run_id
+        raise ConfigError(
+            f"--resume {run_id}: {len(book.open)} batch jobs of it are under way, whose answers are to be "
+            f"collected first; go on with: assay batch collect {run_id}"
+        )
     if prepared.is_changed:
         write_request(prepared.folder, prepared.request.model_dump(mode="json"))
 

@@ -34,7 +34,7 @@ class JobRecord(BaseModel):
         seat: Who asks: `target`, `judge`, or `judge 2` of a jury.
         model: Model or deployment.
         lines: Requests.
-        size: Bytes of the file.
+        size: Its bytes.
         at: When the file was written.
         state: `creating` while nobody knows whether the server has made the job, `settled` once its answers
             are kept.
@@ -104,6 +104,10 @@ class JobBook(BaseModel):
         jobs = tuple(changed if job.part == changed.part else job for job in self.jobs)
         return self.model_copy(update={"jobs": jobs})
 
+    def drop(self, part: int) -> JobBook:
+        """Return the book without one job."""
+        return self.model_copy(update={"jobs": tuple(job for job in self.jobs if job.part != part)})
+
 
 class Slot(NamedTuple):
     """Where the answer to one line belongs.
@@ -153,8 +157,8 @@ class JobFiles:
 
     def discard(self, part: int) -> None:
         """Delete the files of a part; absent ones are fine."""
-        paths = (self.requests(part), self.slots(part))
-        for path in (*paths, self.fetched(part, "output"), self.fetched(part, "error")):
+        fetched = (self.fetched(part, "output"), self.fetched(part, "error"))
+        for path in (self.requests(part), self.slots(part), *fetched):
             with suppress(OSError):  # they take space and do no harm
                 path.unlink(missing_ok=True)
 
@@ -208,21 +212,19 @@ class PartWriter:
     """Writes the requests of one part, and where their answers belong.
 
     Attributes:
-        lines: Requests so far.
-        size: Their bytes.
+        record: The job that is to be made of it, with what was written so far.
     """
 
-    def __init__(self, files: JobFiles, part: int) -> None:
+    def __init__(self, files: JobFiles, record: JobRecord) -> None:
         """Make the files.
 
         Raises:
             StoreError: They cannot be made.
         """
-        self.part, self.lines, self.size = part, 0, 0
-        self._path = files.requests(part)
+        self.record, self._path = record, files.requests(record.part)
         try:
             files.path.mkdir(parents=True, exist_ok=True)
-            self._files = (files.requests(part).open("wb"), files.slots(part).open("wb"))
+            self._files = (self._path.open("wb"), files.slots(record.part).open("wb"))
         except OSError as error:
             raise _explain(self._path, error) from error
 
@@ -242,8 +244,8 @@ class PartWriter:
             self._files[1].write(orjson.dumps([name, *slot]) + b"\n")
         except OSError as error:
             raise _explain(self._path, error) from error
-        self.lines += 1
-        self.size += len(line)
+        lines, size = self.record.lines + 1, self.record.size + len(line)
+        self.record = self.record.model_copy(update={"lines": lines, "size": size})
 
     def close(self) -> None:
         """Bring the files to the disk.

@@ -79,7 +79,7 @@ def test_a_starter_is_read_without_a_notice_and_runs_as_it_is_told(
     (document,) = read_documents([DEFAULT_NAMES[form]])
     assert document.warnings == ()
     assert document.dialect == form
-    loopback.script([], after={"reply": VERDICT})
+    loopback.script([], match=[("You grade one answer", {"reply": VERDICT})])
     tokens = shlex.split(last.replace("MODEL", "m").removeprefix("next: assay "))
     urls = ["--base-url", loopback.base_url] if "--model" in tokens else []
     assert run_app([*tokens, *urls, "--store", "history"]) == 0, capsys.readouterr().err

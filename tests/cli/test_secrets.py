@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -383,17 +381,3 @@ def test_what_is_no_secret_stays_visible(
     assert "Bearer lm-studio" in run.samples["output_text"].item()
     assert said in run.samples["output_text"].item()
     assert echo.url in str(run.info["config_json"])
-
-
-@pytest.mark.xdist_group("prefect")
-def test_the_database_of_prefect_holds_no_key(echo: Echo, data: Path, tmp_path: Path) -> None:
-    tokens = ["--model", "m", "--base-url", f"{echo.url}/refused/v1", "--evaluators", "ExactMatch", *DEBUG]
-    command = [sys.executable, "-m", "assay", "run", str(data), *tokens, "--engine", "prefect"]
-    store = tmp_path / "store"
-    done = subprocess.run(
-        [*command, "--store", str(store)], capture_output=True, text=True, check=False, timeout=200
-    )
-    assert done.returncode == 2
-    assert "refused the key" in done.stderr
-    assert (store / "prefect/prefect.db").stat().st_size > 0
-    assert_hidden(tmp_path, done.stdout, done.stderr)

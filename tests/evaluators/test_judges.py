@@ -103,6 +103,30 @@ def test_a_blank_answer_is_an_error_without_a_call(
     assert chat.requests == []
 
 
+@pytest.mark.parametrize("reference", [None, "", " \n"])
+def test_without_a_reference_a_judge_of_likeness_is_not_asked(
+    score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any], reference: str | None
+) -> None:
+    chat = scripted_chat(GOOD)
+    rows = {"query": ["q"], "response": ["x"], "expected_response": [reference]}
+    row = score("Similarity", rows, chat).row(0, named=True)
+    assert (row["status"], row["score"], row["error_code"]) == ("skipped", None, None)
+    assert "expected_response" in row["reason"]
+    assert chat.requests == []
+
+
+@pytest.mark.parametrize("response", [None, "", " \n"])
+def test_without_an_answer_a_judge_of_likeness_is_not_asked(
+    score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any], response: str | None
+) -> None:
+    chat = scripted_chat(GOOD)
+    rows = {"query": ["q"], "response": [response], "expected_response": ["x"]}
+    row = score("Similarity", rows, chat).row(0, named=True)
+    assert (row["status"], row["score"]) == ("skipped" if response is None else "error", None)
+    assert row["error_code"] == (None if response is None else "empty_response")
+    assert chat.requests == []
+
+
 def test_tokens_of_an_unusable_reply_are_counted_in_its_row(
     score: Callable[..., pl.DataFrame], scripted_chat: Callable[..., Any]
 ) -> None:

@@ -21,6 +21,7 @@ import pytest
 from assay.api import Run, get_run
 from assay.cli.app import run_app
 from assay.engine.prefect_api import START_VARIABLE, temporary_server
+from assay.testing import ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.xdist_group("prefect")
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "data/foundry/support.jsonl"
 MARK = "Expresszuschlag"  # a word of the dataset, to look for where no data may be
+KEY = "sk-secret-of-the-flow-0123456789"
 PARAMETERS_BELOW = 10_000
 TOKENS = ("--evaluators", "ExactMatch,PartialMatch", "--batch-size", "80")
 RUNS = """
@@ -55,6 +57,8 @@ for answer in "xy":
     edited = root / "d.jsonl"
     edited.write_text(json.dumps({"id": "1", "response": answer, "ground_truth": "x"}), encoding="utf-8")
     run(answer, str(edited), "--evaluators", "ExactMatch", "--engine", "prefect", "-q")
+asked = ["--model", "m", "--base-url", sys.argv[4], "--evaluators", "ExactMatch", "--log-level", "debug"]
+run("refused", data, *asked, "--limit", "1", "--engine", "prefect")
 (root / "told.json").write_text(json.dumps(codes), encoding="utf-8")
 """
 
@@ -106,10 +110,12 @@ class Server:
 
     Attributes:
         url: Its API.
+        home: Where it keeps everything.
         migrated: Copy of its database from before the first run.
     """
 
     url: str
+    home: Path
     migrated: Path
 
 
@@ -121,7 +127,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         database = sqlite3.connect(root / "prefect/prefect.db")
         with closing(database), closing(sqlite3.connect(migrated)) as copy:
             database.backup(copy)  # whole, although the server is at work
-        yield Server(url, migrated)
+        yield Server(url, root / "prefect", migrated)
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +142,16 @@ def done(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     settings = {"name": "scheduled", "datasets": [str(DATA)], "evaluators": ["ExactMatch"]}
     settings |= {"store": str(root / "store")}
     config.write_text(json.dumps(settings), encoding="utf-8")
-    variables = {"PREFECT_API_URL": server.url, "PREFECT_LOGGING_LEVEL": "ERROR"}
-    ended = start("-c", RUNS, root, DATA, json.dumps(TOKENS), **variables)
+    variables = {"PREFECT_API_URL": server.url, "PREFECT_LOGGING_LEVEL": "ERROR", "OPENAI_API_KEY": KEY}
+    refused = {"status": 401, "body": {"error": {"message": f"wrong key {KEY}"}}}
+    with ModelServer(after=refused) as model:
+        ended = start("-c", RUNS, root, DATA, json.dumps(TOKENS), model.base_url, **variables)
     assert ended.returncode == 0, ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert "Traceback" not in ended.stderr.partition("begin refused")[0]
     codes = json.loads(told.read_text(encoding="utf-8"))
+    assert codes.pop("refused") == 2, ended.stderr
     assert set(codes.values()) == {0}, ended.stderr
+    assert KEY not in ended.stderr + ended.stdout
     errors = dict(part.split("\n", 1) for part in ended.stderr.split("begin ")[1:])
     return {name: (get_run(name, store=root / "store"), errors[name]) for name in codes}
 
@@ -166,6 +176,16 @@ def test_one_flow_run_one_task_run_per_batch_and_the_tables_of_the_local_driver(
     assert run.scores.drop("run_id").sort(key).equals(local.scores.drop("run_id").sort(key))
     assert run.samples.drop("run_id").equals(local.samples.drop("run_id"))
     assert run.summary.drop("run_id").equals(local.summary.drop("run_id"))
+
+
+def test_neither_the_database_of_prefect_nor_a_log_holds_a_key(
+    server: Server, done: dict[str, tuple[Run, str]]
+) -> None:
+    assert done
+    assert ask(server.url, "flow_runs", flow_runs={"state": {"type": {"any_": ["FAILED", "CRASHED"]}}})
+    files = [path for path in server.home.rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 def test_an_edited_dataset_of_the_same_name_is_scored_anew(
