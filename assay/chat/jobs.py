@@ -30,6 +30,10 @@ _MADE_NOTHING = 429  # the one status after which the same job may be asked for 
 _Url = Literal["/v1/chat/completions", "/v1/responses"]
 
 
+class _GoneError(Exception):
+    """A server that knew other files or jobs does not know this one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job as the server tells of it.
@@ -138,7 +142,7 @@ class JobDesk:
         """Ask how a job is; one that the server does not know has failed."""
         try:
             return self._read_job(await self._insist(lambda: self._client.batches.retrieve(job_id)))
-        except (LookupError, EndpointError) as error:
+        except (_GoneError, EndpointError) as error:
             if isinstance(error, EndpointError):  # of key and URL, unless the server knows of jobs
                 await self._insist(self._list_one)
             return Job(job_id, "failed", message=f"the server does not know it: {error}")
@@ -158,7 +162,7 @@ class JobDesk:
 
         try:
             await self._insist(receive)
-        except LookupError as error:
+        except _GoneError as error:
             raise UndecidedError(f"{self._where} has no file {file_id} any more: {error}") from error
 
     @property
@@ -188,7 +192,8 @@ class JobDesk:
         """Send, and again where that may help.
 
         Raises:
-            LookupError: There is no such job or file at a server that knew others.
+            EndpointError: Key or URL are wrong, or the request is.
+            UndecidedError: The server failed.
         """
         failed = refused = 0
         while True:
@@ -211,7 +216,7 @@ class JobDesk:
         said = self._say(failure.message)
         match failure.code:
             case "not_found" if self._proven:
-                return LookupError(said)
+                return _GoneError(said)
             case "not_found":
                 told = "it has no Batch API, or not this job; OpenAI and Azure OpenAI have one"
                 return EndpointError(f"{self._where}: {said}; {told}")

@@ -81,6 +81,7 @@ def tell_standing(standing: Standing, prepared: Prepared, output: Output) -> int
         count = f"{len(standing.jobs)} job{'' if len(standing.jobs) == 1 else 's'}"
         told = f"run {run_id}: {count} under way, nothing is decided yet"
         sys.stderr.write(f"{told}\n  look:    {look}\n  collect: {collect}\n")
+        sys.stdout.flush()
         return 0
     if not output.quiet or output.out is not None or output.format is not None:
         write_summary(read_run_summary(prepared.folder.store, standing.outcome.run_id), output)

@@ -70,7 +70,7 @@ def run(
 def _submit(datasets: list[str], settings: Settings, output: Output) -> int:
     """Send a run as jobs, and say how to go on."""
     from assay.cli.batch import tell_standing
-    from assay.engine.jobs import check_jobs, find_cut_short, submit_run  # the client takes a second
+    from assay.engine.jobs import check_jobs, confirm_submission, find_cut_short, submit_run
 
     if settings.get("engine") == "prefect":
         raise ConfigError("--batch submit: the jobs are made from here; leave out --engine prefect")
@@ -85,7 +85,9 @@ def _submit(datasets: list[str], settings: Settings, output: Output) -> int:
     _announce(prepared, "local", quiet=output.quiet)
     with watch_run(prepared, quiet=output.quiet, poll=False) as monitor:
         standing = submit_run(prepared, monitor)
-    return tell_standing(standing, prepared, output)
+    code = tell_standing(standing, prepared, output)
+    confirm_submission(prepared)  # not before: who was told nothing will give the command again
+    return code
 
 
 def _announce(prepared: Prepared | Preparation, engine: Engine, *, quiet: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from evaluators.panel import Judging
 
     Frame = Coroutine[object, object, pl.DataFrame]
+
+_NUMBERS = re.compile(r"[-+.e\d]+")  # how bounds of a score are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +206,11 @@ def _count(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _write_red(row: Mapping[str, object]) -> str:
-    score, label, code = row["score"], row["label"], row["error_code"]
+    score, expected = row["score"], str(row["expected"])
     number = f"{score:g}" if isinstance(score, float) else None
-    told = [str(each) for each in (code, number, label) if each is not None]
-    return (
-        f"{row['evaluator']} {row['canary']} ({' '.join(told) or 'no verdict'}, expected {row['expected']})"
-    )
+    said = number if _NUMBERS.fullmatch(expected) else row["label"]
+    told = row["error_code"] or said or "no verdict"
+    return f"{row['evaluator']} {row['canary']} ({told}, expected {expected})"
 
 
 def _write_counts(counts: Sequence[tuple[str, int]]) -> str:

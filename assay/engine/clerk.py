@@ -79,7 +79,6 @@ class Clerk:
             if not self.book.jobs:
                 await self._walk(models, sends=True)
             await self._send(models)
-            self._write(self.book.model_copy(update={"is_submitted": True}))
 
     async def collect(self, *, sends: bool) -> None:
         """Keep the answers of jobs that have all ended, and make new ones of what is left.
@@ -87,7 +86,7 @@ class Clerk:
         Raises:
             UndecidedError: A job failed as a whole.
         """
-        if sends and not self.book.is_submitted:
+        if sends and not self.book.jobs:
             await self.submit()
             return
         async with self._open_models() as models:
@@ -95,6 +94,7 @@ class Clerk:
             await self._look(models)
             if any(job.status not in ENDED for job in self.book.open):
                 return
+            self._write(self.book.model_copy(update={"is_submitted": True}))
             await self._keep(models)
             await self._walk(models, sends=sends)
             await self._send(models)
@@ -141,8 +141,10 @@ class Clerk:
         queue = Queue(self.folder, self.book, self.split, is_sent=sends)
         async with open_tools(self.prepared.request.config, self.folder) as tools:
             self.monitor.watch(tools.traffic)
-            await walk_batches(self.prepared, swap_models(tools, models), queue, self.monitor)
-        made = queue.close()
+            try:
+                await walk_batches(self.prepared, swap_models(tools, models), queue, self.monitor)
+            finally:
+                made = queue.close()
         self.is_walked, self.left = True, queue.count
         if made:
             self._write(self.book.model_copy(update={"jobs": (*self.book.jobs, *made)}))

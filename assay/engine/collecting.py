@@ -22,6 +22,7 @@ from assay.store.ledger import open_segment
 from evaluators.material import Material
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from assay.chat.jobs import Job
@@ -127,28 +128,35 @@ def _find_lines(
 ) -> tuple[dict[str, _Place], dict[str, str]]:
     """Return the line that counts of each request, and what the server said to those it refused."""
     places: dict[str, _Place] = {}
-    complaints: dict[str, str] = {}
     unread = 0
     for path in (files.fetched(record.part, "output"), files.fetched(record.part, "error")):
-        if not path.is_file():
-            continue
-        offset = 0
-        with path.open("rb") as lines:
-            for line in lines:
-                place, offset = offset, offset + len(line)
-                found = read_line(line) if line.strip() else None
-                if found is None or found[0] not in slots:
-                    unread += bool(line.strip())
-                    continue
-                _note_line(found, _Place(0, path, place, len(line)), places)
-    for name, place in places.items():
-        if place.rank == 1:
-            answer = model.read_answer(_read_entry(place))
-            if isinstance(answer, Failure) and answer.code == "bad_request":
-                complaints[name] = answer.message
+        for place in _list_lines(path):
+            found = _read_entry(place)
+            if found is None or found[0] not in slots:
+                unread += 1
+            else:
+                _note_line(found, place, places)
     if unread:
         logger.warning("job %s: %d lines are torn or of no request of it", record.job_id, unread)
+    refused = {name: _read_answer(place, model) for name, place in places.items() if place.rank == 1}
+    complaints = {
+        name: answer.message
+        for name, answer in refused.items()
+        if isinstance(answer, Failure) and answer.code == "bad_request"
+    }
     return places, complaints
+
+
+def _list_lines(path: Path) -> Iterator[_Place]:
+    """Yield where the lines of a file are that are not blank; an absent file has none."""
+    if not path.is_file():
+        return
+    offset = 0
+    with path.open("rb") as lines:
+        for line in lines:
+            if line.strip():
+                yield _Place(0, path, offset, len(line))
+            offset += len(line)
 
 
 def _note_line(found: tuple[str, JsonObject], place: _Place, places: dict[str, _Place]) -> None:
@@ -159,10 +167,14 @@ def _note_line(found: tuple[str, JsonObject], place: _Place, places: dict[str, _
         places[name] = replace(place, rank=rank)
 
 
-def _read_entry(place: _Place) -> JsonObject:
+def _read_entry(place: _Place) -> tuple[str, JsonObject] | None:
     with place.path.open("rb") as file:
-        found = read_line(os.pread(file.fileno(), place.length, place.offset))
-    return {} if found is None else found[1]
+        return read_line(os.pread(file.fileno(), place.length, place.offset))
+
+
+def _read_answer(place: _Place, model: JobModel) -> ChatReply | Failure:
+    found = _read_entry(place)
+    return model.read_answer({} if found is None else found[1])
 
 
 def _study(
@@ -202,7 +214,7 @@ class _Keeper:
             code, message = _MISSING.get(self.record.status, _LOST)
             answer: ChatReply | Failure = Failure(code, message)
         else:
-            answer = self.model.read_answer(_read_entry(place))
+            answer = _read_answer(place, self.model)
         given = answer if isinstance(answer, ChatReply) else _to_error(answer)
         before = [] if note.cut is None else [note.cut]
         if isinstance(given, CallError) and (given.code in PASSING or name in self.taught):

@@ -40,7 +40,7 @@ def check_jobs(config: RunConfig) -> None:
 
 
 def find_cut_short(config: RunConfig) -> Prepared | None:
-    """Return the run of the same configuration and datasets whose submission was cut short, if there is one.
+    """Return the run of the same configuration and datasets whose submission was not confirmed, if any.
 
     Raises:
         StoreError: The store cannot be read.
@@ -81,7 +81,7 @@ def open_submitted(reference: str, store: str) -> Prepared:
 def submit_run(prepared: Prepared, monitor: Monitor, split: Split | None = None) -> Standing:
     """Send what a run asks as jobs; what is known already is scored, and a run without a question committed.
 
-    A submission that was cut short goes on where it was.
+    A submission that was cut short, or not confirmed, goes on where it was.
 
     Raises:
         ConfigError: The run has jobs already.
@@ -106,6 +106,17 @@ def submit_run(prepared: Prepared, monitor: Monitor, split: Split | None = None)
                 f"{error}; what was made is kept; go on with: {name_collect(prepared)}"
             ) from error
         return clerk.end()
+
+
+def confirm_submission(prepared: Prepared) -> None:
+    """Note that the user was told of the jobs of a submission; the same command now makes a run of its own.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    with lock_run(prepared.folder):
+        if (book := read_book(prepared.folder)) is not None:
+            write_book(prepared.folder, book.model_copy(update={"is_submitted": True}))
 
 
 def collect_run(

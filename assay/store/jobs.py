@@ -83,7 +83,7 @@ class JobBook(BaseModel):
     """All jobs of a run.
 
     Attributes:
-        is_submitted: Whether the first jobs of the run were all made.
+        is_submitted: Whether the user was told of the first jobs of the run.
         jobs: The jobs, oldest first.
         lessons: What the models were found not to take.
     """

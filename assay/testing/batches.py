@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from assay.testing.forms import build_completion, build_response
+from assay.testing.forms import build_completion, build_embeddings, build_response
 from assay.testing.server import ModelServer
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class BatchServer(ModelServer):
     Attributes:
         files: Content by id.
         jobs: The jobs, oldest first, as they end.
+        plans: What is still to come of the plans.
+        states: What is told of the state of a file, one per answer that tells it; `processed` beyond these.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class BatchServer(ModelServer):
         self.files: dict[str, bytes] = {}
         self.jobs: list[Json] = []
         self.plans = deque(plans)
+        self.states: deque[str] = deque()
         self._held: set[str] = set()
         self._jobs_lock = threading.Lock()
 
@@ -76,18 +79,22 @@ class BatchServer(ModelServer):
         self._held.clear()
 
     def keep_file(self, content: bytes) -> Json:
-        """Keep a file and describe it."""
+        """Keep a file, and describe it."""
         with self._jobs_lock:
             file_id = f"file-{len(self.files) + 1}"
             self.files[file_id] = content
+        return self.show_file(file_id)
+
+    def show_file(self, file_id: str) -> Json:
+        """Describe a file."""
         return {
             "id": file_id,
             "object": "file",
-            "bytes": len(content),
+            "bytes": len(self.files[file_id]),
             "created_at": 1,
             "filename": "requests.jsonl",
             "purpose": "batch",
-            "status": "processed",
+            "status": self.states.popleft() if self.states else "processed",
         }
 
     def make_job(self, asked: Json) -> tuple[Json, Mapping[str, Any]]:
@@ -95,15 +102,8 @@ class BatchServer(ModelServer):
         plan: Mapping[str, Any] = self.plans.popleft() if self.plans else {}
         if "refuse" in plan:
             return {}, plan
-        status = plan.get("status", "completed")
         entries = [json.loads(line) for line in self.files[asked["input_file_id"]].splitlines()]
-        done = entries if status != "failed" else []
-        done = done[: plan.get("answered")]
-        lines = [self._do(entry) for entry in done]
-        output = [json.dumps(line) + "\n" for line in lines if _is_answer(line)]
-        failed = [json.dumps(line) + "\n" for line in lines if not _is_answer(line)]
-        if status in _UNDONE:
-            failed += [json.dumps(_fail(entry, _UNDONE[status])) + "\n" for entry in entries[len(done) :]]
+        output, failed = self._work(entries, plan)
         job: Json = {
             "id": f"batch_{len(self.jobs) + 1}",
             "object": "batch",
@@ -112,9 +112,9 @@ class BatchServer(ModelServer):
             "completion_window": asked["completion_window"],
             "created_at": 4_000_000_000,
             "metadata": asked.get("metadata"),
-            "status": status,
+            "status": plan.get("status", "completed"),
             "errors": {"object": "list", "data": plan["errors"]} if "errors" in plan else None,
-            "output_file_id": self._keep_lines(plan["edit"](output) if "edit" in plan else output),
+            "output_file_id": self._keep_lines(plan.get("edit", list)(output)),
             "error_file_id": self._keep_lines(failed),
             "request_counts": {"total": len(entries), "completed": len(output), "failed": len(failed)},
         }
@@ -137,6 +137,18 @@ class BatchServer(ModelServer):
         page = newest[start : start + limit]
         return {"object": "list", "data": page, "has_more": start + limit < len(newest)}
 
+    def _work(self, entries: list[Json], plan: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """Do the lines of a job as it is planned, and return those of its output and error file."""
+        status = plan.get("status", "completed")
+        count = 0 if status == "failed" else plan.get("answered", len(entries))
+        lines = [self._do(entry) for entry in entries[:count]]
+        if status in _UNDONE:
+            lines += [_fail(entry, _UNDONE[status]) for entry in entries[count:]]
+        written: tuple[list[str], list[str]] = ([], [])
+        for line in lines:
+            written[not _is_answer(line)].append(json.dumps(line) + "\n")
+        return written
+
     def _do(self, entry: Json) -> Json:
         body = entry["body"]
         step = self.begin({"path": entry["url"], "body": body, "headers": {}})
@@ -152,6 +164,8 @@ class BatchServer(ModelServer):
 
 
 def _build(path: str, step: Mapping[str, Any], body: Json) -> Json:
+    if path.endswith("/embeddings"):
+        return build_embeddings(step, body)
     build = build_response if path.endswith("/responses") else build_completion
     return build(step, body.get("model", ""))
 
@@ -182,7 +196,7 @@ class _BatchHandler(BaseHTTPRequestHandler):
             case ["files", file_id, "content"] if file_id in server.files:
                 self._send(200, server.files[file_id])
             case ["files", file_id] if file_id in server.files:
-                self._send(200, {"id": file_id, "object": "file", "status": "processed"})
+                self._send(200, server.show_file(file_id))
             case ["batches"]:
                 asked = parse_qs(urlsplit(self.path).query)
                 after, limit = asked.get("after", [None])[0], int(asked.get("limit", ["20"])[0])

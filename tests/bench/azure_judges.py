@@ -1,4 +1,4 @@
-"""Judges of azure-ai-evaluation beside ours of the same name, all asking one scripted server; a Markdown report.
+"""Judges of azure-ai-evaluation beside ours of the same name, asking one scripted server; prints Markdown.
 
 Usage: azure_judges.py PYTHON_WITH_AZURE
 """
@@ -28,7 +28,9 @@ JUDGES = {
     "IntentResolution": ("query", "response", "tool_definitions"),
     "TaskAdherence": ("query", "response", "tool_definitions"),
 }
-TOOLS = [{"name": "look_up", "description": "tool-mark", "parameters": {"type": "object", "properties": {}}}]
+TOOLS: Any = [
+    {"name": "tool-mark", "description": "Finds it.", "parameters": {"type": "object", "properties": {}}}
+]
 FIELDS: dict[str, Any] = {
     "query": "query-mark: what is the capital of Spain?",
     "ground_truth": "truth-mark: Madrid is.",
@@ -51,7 +53,7 @@ REPLIES = {
     "score missing": f"{{{REASON}}}",
     "score null": f'{{{REASON}, "score": null}}',
     "9 of 5": f'{{{REASON}, "score": 9}}',
-    "0 below the scale, -1": f'{{{REASON}, "score": -1}}',
+    "-1": f'{{{REASON}, "score": -1}}',
     "true": f'{{{REASON}, "score": true}}',
     '"abc"': f'{{{REASON}, "score": "abc"}}',
     "NaN": f'{{{REASON}, "score": NaN}}',
@@ -170,10 +172,8 @@ def print_results(told: dict[str, dict[str, list[str]]], counts: dict[str, set[s
     """Print what came of each reply, judges that agree in one cell."""
     print("\n| reply of the judge | theirs | ours | calls, theirs and ours |\n|---|---|---|---|")
     for reply in REPLIES:
-        sides = [told[reply]["theirs"], told[reply]["ours"]]
-        print(
-            f"| {reply} | {join_alike(sides[0])} | {join_alike(sides[1])} | {', '.join(sorted(counts[reply]))} |"
-        )
+        theirs, ours = (join_alike(told[reply][side]) for side in ("theirs", "ours"))
+        print(f"| {reply} | {theirs} | {ours} | {', '.join(sorted(counts[reply]))} |")
 
 
 def join_alike(told: list[str]) -> str:

@@ -136,6 +136,17 @@ def test_the_summary_says_how_the_judge_is(
     assert document["canaries"]["found"] == {"Relevance bad (5, expected 1..2)": 1}
 
 
+def test_a_canary_may_expect_a_label(judged: Callable[..., Run], loopback: ModelServer) -> None:
+    pair = {"fields": {"query": "Q", "response": "1", "response_b": "2"}, "evaluator": "Pairwise"}
+    loopback.script([], after={"reply": '{"reason": "r", "label": "first"}'})
+    ask = [{**pair, "name": name, "label": name} for name in ("win", "tie")]
+    run = judged(
+        *ask, {**pair, "name": "half", "low": 0.5}, evaluators="Pairwise", mapping={"response_b": "x y"}
+    )
+    found = "Pairwise win (tie, expected win)"
+    assert describe_health(run) == f"judge health: unhealthy: 1 of 3 canaries red: {found}"
+
+
 def test_what_a_canary_costs_is_part_of_the_run(judged: Callable[..., Run], loopback: ModelServer) -> None:
     spent = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}}
     loopback.script([], after=VERDICTS[5] | spent)

@@ -130,7 +130,16 @@ def test_parts_cut_otherwise_are_found_all_the_same(
     assert {pair[:2] for pair in list_pairs(run).values()} == {("ok", 1.0)}
 
 
-def test_an_error_stays_an_error_and_a_mapping_of_ones_own_goes_first(
+def test_a_row_without_an_answer_of_its_own_is_an_error_whatever_the_other_run_has(
+    answer: Callable[..., Run], compare: Callable[..., Run]
+) -> None:
+    answer({"id": "a", "response": "old"}, {"id": "b", "response": "old"})
+    run = compare({"id": "a", "response": "new"}, {"id": "b"}, {"id": "c"})
+    codes = dict(run.scores.select("item_id", "error_code").iter_rows())
+    assert codes == {"a": None, "b": "no_response", "c": "no_response"}
+
+
+def test_a_mapping_of_ones_own_goes_before_the_other_run(
     answer: Callable[..., Run], compare: Callable[..., Run], loopback: ModelServer
 ) -> None:
     answer({"id": "a", "response": "old"})
