@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay.datasets.uipath_evaluators import Evaluator
 
 OUTPUT, BEHAVIOR = "expectedOutput", "expectedAgentBehavior"
+JUDGED = "uipath-llm-judge-"  # what the ids of judges that compare begin with
 NOTHING = ""  # the criterion of what is judged without an expectation
 _LINES = {
     "lineByLineEvaluator": "line_by_line",

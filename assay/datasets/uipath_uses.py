@@ -9,7 +9,7 @@ from assay.contracts.documents import EvaluatorUse, dump_uses
 from assay.contracts.json_text import dump_json
 from assay.datasets.cells import name_kind
 from assay.datasets.uipath_evaluators import find_name, pick, to_snake
-from assay.datasets.uipath_settings import BEHAVIOR, KINDS, NOTHING, OUTPUT, read_settings
+from assay.datasets.uipath_settings import BEHAVIOR, JUDGED, KINDS, NOTHING, OUTPUT, read_settings
 from assay.datasets.uipath_templates import parse_target, value_at, write_literal, write_placeholder
 
 if TYPE_CHECKING:
@@ -146,8 +146,8 @@ class Asker:
         shared = find_name(evaluation.part.members, field) if field in (OUTPUT, BEHAVIOR) else None
         if shared is not None:
             return write_placeholder("item", (shared, *inside))
-        if field == BEHAVIOR and not self._has_default(field):
-            return ""  # a behaviour may be left out; what is to be compared with it is skipped
+        if self._type_id.startswith(JUDGED) and not self._has_default(field):
+            return ""  # a judge is not asked about what nothing is expected of; the row is skipped
         value, place = self._find_default(evaluation, field)
         try:
             return write_literal(value_at(value, inside))
