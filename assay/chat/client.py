@@ -36,6 +36,7 @@ MODEL_CEILING = 128  # calls under way at one model, where the user names no num
 ROOM = 4  # times the output budget of an answer that was cut off, when it is asked for again
 CHARACTERS_PER_TOKEN = 4  # of English; a guess that is corrected by what the server counts
 FIRST_ANSWER = 250  # tokens of an answer before there was one
+_OF_REQUEST = ("bad_request", "server_error")  # some servers answer a parameter they do not know with 500
 LEAST_ROOM = 4_096  # tokens of that budget at least
 
 
@@ -137,7 +138,7 @@ class ModelChat:
                 reply = await self._fetch_reply(body)
             except APIStatusError as error:
                 failure = read_failure(error)
-                if failure.code != "bad_request" or not self._learnt.learn(body, failure.message):
+                if failure.code not in _OF_REQUEST or not self._learnt.learn(body, failure.message):
                     raise
                 sent += 1
                 self._meter.requests += 1

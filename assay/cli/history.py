@@ -11,8 +11,10 @@ from cyclopts.validators import Number
 from assay.api import Run
 from assay.cli.output import Output, write_frame
 from assay.cli.summary import read_run_summary, scan_failed, write_summary
+from assay.config import DEFAULT_STORE
 from assay.store.catalog import find_run, list_problems, list_runs
 from assay.store.folders import list_unfinished
+from assay.store.jobs import read_book
 from assay.store.layout import RunFolder, open_store
 
 LISTED = (
@@ -36,7 +38,9 @@ def runs(
     for problem in list_problems(store):
         sys.stderr.write(f"warning: {problem}\n")
     for folder in list_unfinished(store)[:SHOWN_UNFINISHED]:
-        sys.stderr.write(f"unfinished: {folder.run_id}; go on with: assay run --resume {folder.run_id}\n")
+        command = "run --resume" if read_book(folder) is None else "batch collect"
+        where = "" if output.store == DEFAULT_STORE else f" --store {output.store}"
+        sys.stderr.write(f"unfinished: {folder.run_id}; go on with: assay {command} {folder.run_id}{where}\n")
     listed = list_runs(store).head(limit)
     write_frame(listed.select(LISTED) if output.form in {"table", "md"} else listed, output)
 

@@ -74,7 +74,7 @@ LENIENT = json.JSONDecoder(parse_constant=lambda _literal: None, parse_float=Num
 # What models write: line breaks inside texts. Floats stay plain, as nothing is written back.
 MENDING = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_refuse_constant, strict=False)
 
-_TEXT_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_TEXT_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|,(?=\s*[}\]])', re.DOTALL)
 
 
 def mend_commas(text: str) -> str:

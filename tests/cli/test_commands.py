@@ -237,4 +237,7 @@ def test_runs_names_those_that_never_came_to_an_end(call: Any, rows: Path, store
     commit.unlink()
     run_id = commit.parent.name.removeprefix("run_id=")
     code, _, err = call("runs")
-    assert (code, err) == (0, f"unfinished: {run_id}; go on with: assay run --resume {run_id}\n")
+    assert (code, err) == (
+        0,
+        f"unfinished: {run_id}; go on with: assay run --resume {run_id} --store {store}\n",
+    )
